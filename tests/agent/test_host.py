@@ -30,9 +30,9 @@ from roost.model.instance import (
     Instance,
 )
 from roost.model.provider_names import provider_uuid
-from roost.state.cell_database.building import AttemptKey, FailAttempts
-from roost.state.cell_database.held_hosts import AcceptHost, HeldHost, ReadHeldHosts
-from roost.state.cell_database.orders import WorkOfHosts, give_orders
+from roost.state.cell_database.building import AttemptKey, fail_attempts
+from roost.state.cell_database.held_hosts import HeldHost, accept_held_host, read_held_hosts
+from roost.state.cell_database.orders import give_orders, work_of_hosts
 from roost.storage.identity import set_incarnation
 from support.agents import FAST, Hosts, hosts, until
 from support.cells import NOW, built, failed, instance, selection
@@ -176,10 +176,10 @@ def test_order_to_destroy_an_earlier_attempt_leaves_a_later_guest_alone(tmp_path
             await world.cell.add([instance(attempt=3)])
             await world.reaches(ACTIVE)
             order = DestroyOrder("i", 2, "a")
-            await world.cell.database.write(lambda connection: give_orders(connection, [order], NOW))
+            await world.cell.database.write(give_orders([order], NOW))
 
             async def acknowledged() -> bool:
-                return not (await world.cell.read(WorkOfHosts(("a",)))).orders
+                return not (await world.cell.read(work_of_hosts(("a",)))).orders
 
             await until(acknowledged)
             assert world.a.there == {"i": 3}
@@ -303,13 +303,13 @@ def test_host_that_is_cut_off_during_its_build_does_not_start_it(tmp_path) -> No
                 await world.cell.add([instance()])
                 await until(lambda: "build i 1" in world.a.calls)
                 network.out = True
-                await world.cell.write(FailAttempts((AttemptKey("i", 1),), "silent", NOW, "cell1"))
+                await world.cell.write(fail_attempts((AttemptKey("i", 1),), "silent", NOW, "cell1"))
                 world.a.go.set()
                 await until(lambda: world.a.calls[-1] == "destroy i")
                 network.out = False
 
                 async def is_acknowledged() -> bool:
-                    return not (await world.cell.read(WorkOfHosts(("a",)))).orders
+                    return not (await world.cell.read(work_of_hosts(("a",)))).orders
 
                 await until(is_acknowledged)
             assert "built i" not in world.a.calls
@@ -437,8 +437,8 @@ def test_operator_accepts_a_restored_database_through_the_cell(tmp_path) -> None
                 await until(lambda: held(world))
                 assert (await held(world))["a"].reason == OTHER_DATABASE
                 await world.cell.add([instance("new")])
-                assert await world.cell.write(AcceptHost("a"))
-                assert not await world.cell.write(AcceptHost("unknown"))
+                assert await world.cell.write(accept_held_host("a"))
+                assert not await world.cell.write(accept_held_host("unknown"))
                 await world.reaches(ACTIVE, "new")
                 assert hosting.agents["a"].agent.held is None
                 assert "a" not in await held(world)
@@ -450,7 +450,7 @@ def test_operator_accepts_a_restored_database_through_the_cell(tmp_path) -> None
 
 
 async def held(world: Hosts) -> dict[str, HeldHost]:
-    return await world.cell.read(ReadHeldHosts())
+    return await world.cell.read(read_held_hosts())
 
 
 def test_late_word_of_a_held_agent_holds_no_host_that_goes_on(tmp_path) -> None:
@@ -465,7 +465,7 @@ def test_late_word_of_a_held_agent_holds_no_host_that_goes_on(tmp_path) -> None:
             ]
             await service.ask(late[0])
             assert list(await held(world)) == ["a"]
-            await world.cell.write(AcceptHost("a"))
+            await world.cell.write(accept_held_host("a"))
             await service.ask(Opening(host="a", nonce="n2", previous=("n1",)))
             with pytest.raises(SessionLost):
                 await service.ask(late[1])

@@ -26,8 +26,8 @@ from roost.bench.loopback import free_port
 from roost.bench.server_process import ServerProcess, die_with_parent
 from roost.model.token import token_digest
 from roost.server.backup.roles import ROLES
-from roost.state.api_database.cell_mappings import CellMapping, KnowCell, section_of
-from roost.state.cell_database.host_tokens import IssueToken
+from roost.state.api_database.cell_mappings import CellMapping, map_unknown_cell, section_of
+from roost.state.cell_database.host_tokens import issue_token
 from roost.storage import Database
 from support.forked import Forked
 from support.serving import ENVIRONMENT
@@ -149,7 +149,7 @@ class Cloud:
                     schema.upgrade(database)
                 if name == "api":
                     for cell in ("cell0", *CELLS):
-                        await database.write(KnowCell(CellMapping(cell, section_of(cell))))
+                        await database.write(map_unknown_cell(CellMapping(cell, section_of(cell))))
                 await database.close()
 
         asyncio.run(run())
@@ -229,7 +229,7 @@ class Cloud:
         async def run() -> None:
             database = Database(self.server.url(self._names[cell]))
             for host, token in tokens.items():
-                await database.write(IssueToken(host=host, digest=token_digest(token), at=time.time()))
+                await database.write(issue_token(host=host, digest=token_digest(token), at=time.time()))
             await database.close()
 
         asyncio.run(run())

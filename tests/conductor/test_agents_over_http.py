@@ -28,7 +28,7 @@ from roost.conductor.agent_endpoint.tokens import FRESH_SECONDS, HostTokens
 from roost.model.instance import ACTIVE
 from roost.model.provider_names import provider_uuid
 from roost.model.token import token_digest
-from roost.state.cell_database.host_tokens import IssueToken, ReadTokens, RevokeTokens, UseToken
+from roost.state.cell_database.host_tokens import issue_token, read_host_tokens, revoke_tokens, use_token
 from roost.web.auth import IdentityUnavailable
 from support.agents import FAST, until
 from support.cells import NOW, instance
@@ -124,7 +124,7 @@ def test_each_refusal_is_the_same_error_as_in_one_process(tmp_path) -> None:
             gone = SessionKey("a", "other", 7)
             with pytest.raises(SessionLost, match="session 7 of host a"):
                 await client.ask(Poll(session=gone, counter=1))
-            await api.world.cell.write(IssueToken(host="b", digest="x", at=NOW))
+            await api.world.cell.write(issue_token(host="b", digest="x", at=NOW))
             with pytest.raises(AccessRefused, match="the token is that of host a, not of host b"):
                 await client.ask(opening("b"))
             assert await client.ask(ReadTree(opened.session, provider_uuid("a"))) == ()
@@ -145,7 +145,7 @@ def test_host_without_a_valid_token_is_refused(tmp_path) -> None:
             # A wrong one in front, as after a renewal whose token was replaced by an operator's.
             client = api.client("roost-host-wrong", token)
             await client.ask(opening())
-            assert await api.world.cell.write(RevokeTokens("a")) == 1
+            assert await api.world.cell.write(revoke_tokens("a")) == 1
             api.now += FRESH_SECONDS
             with pytest.raises(AccessRefused):
                 await client.ask(opening())
@@ -170,7 +170,7 @@ def test_old_token_is_valid_until_the_new_one_is_used(tmp_path) -> None:
             with pytest.raises(AccessRefused):
                 await by_old.ask(Poll(session=opened.session, counter=4))
             # Nothing of a token but its digest is kept.
-            [kept] = (await api.world.cell.read(ReadTokens())).values()
+            [kept] = (await api.world.cell.read(read_host_tokens())).values()
             assert (kept.digest, kept.host, kept.is_used) == (token_digest(new), "a", True)
 
     asyncio.run(run())
@@ -250,14 +250,14 @@ def test_token_that_is_in_use_ends_no_newer_one(tmp_path) -> None:
     async def run() -> None:
         async with served(tmp_path) as api:
             write = api.world.cell.write
-            await write(IssueToken(host="a", digest="first", at=NOW))
-            assert await write(UseToken("first"))
-            await write(IssueToken(host="a", digest="newer", at=NOW))
-            assert await write(UseToken("first"))
-            assert set(await api.world.cell.read(ReadTokens())) == {"first", "newer"}
-            assert await write(UseToken("newer"))
-            assert not await write(UseToken("first"))
-            assert set(await api.world.cell.read(ReadTokens())) == {"newer"}
+            await write(issue_token(host="a", digest="first", at=NOW))
+            assert await write(use_token("first"))
+            await write(issue_token(host="a", digest="newer", at=NOW))
+            assert await write(use_token("first"))
+            assert set(await api.world.cell.read(read_host_tokens())) == {"first", "newer"}
+            assert await write(use_token("newer"))
+            assert not await write(use_token("first"))
+            assert set(await api.world.cell.read(read_host_tokens())) == {"newer"}
 
     asyncio.run(run())
 
@@ -374,7 +374,7 @@ def test_the_first_uses_of_many_tokens_cost_one_look(tmp_path) -> None:
         async with served(tmp_path) as api:
             hosts = [f"h{number}" for number in range(20)]
             for host in hosts:
-                await api.world.cell.write(IssueToken(host=host, digest=token_digest(host), at=NOW))
+                await api.world.cell.write(issue_token(host=host, digest=token_digest(host), at=NOW))
             cell = Hanging(api.world.cell)
             authenticator = HostTokens(cell, lambda: 0.0)
             for host in hosts:

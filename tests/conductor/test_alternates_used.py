@@ -14,9 +14,9 @@ from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import PENDING, REFUSED
 from roost.model.request import RequestGroup
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.state.cell_database.building import Reassign
+from roost.state.cell_database.building import reassign_instance
 from roost.state.cell_database.tables import instances
-from roost.state.leases import Lease, ReadLeases, VacateLeases
+from roost.state.leases import Lease, leases_of_kind, vacate_leases
 from roost.storage import DatabaseUnavailable
 from support.conducting import NOW, VCPUS, Conductors, conducting, intercept, request
 
@@ -173,7 +173,7 @@ def test_claim_that_was_moved_before_a_crash_is_taken_up(tmp_path) -> None:
                 raise failures.pop()
             return await write(work)
 
-        intercept(cell, Reassign, lost)
+        intercept(cell, reassign_instance, lost)
         with pytest.raises(DatabaseUnavailable):
             await moved.now.step()
         await disable(moved, second)
@@ -207,7 +207,7 @@ def test_conductor_that_was_stopped_moves_no_instance_that_another_one_took_over
             await asyncio.sleep(0)
         await conductor.step()
         assert (await moved.instance()).attempt == 1, "the instance has an owner"
-        await moved.now.cells["cell1"].write(VacateLeases([await lease_of(moved, stopped)]))
+        await moved.now.cells["cell1"].write(vacate_leases([await lease_of(moved, stopped)]))
         await conductor.step()
         assert (await moved.instance()).host == second
         await moved.now.build([second])
@@ -223,7 +223,7 @@ def test_conductor_that_was_stopped_moves_no_instance_that_another_one_took_over
 
 
 async def lease_of(moved: Moved, conductor: CellConductor) -> Lease:
-    leases = await moved.now.cells["cell1"].read(ReadLeases(KIND))
+    leases = await moved.now.cells["cell1"].read(leases_of_kind(KIND))
     [held] = [lease for lease in leases if lease.holder == conductor.work.tenure.holder]
     return held
 

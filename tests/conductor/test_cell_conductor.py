@@ -11,7 +11,7 @@ from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import PENDING, REFUSED
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
-from roost.state.cell_database.building import Reassign
+from roost.state.cell_database.building import reassign_instance
 from roost.storage import DatabaseUnavailable
 from support.conducting import VCPUS, Conductors, Dead, Death, conducting, intercept, request
 from support.waiting import patience
@@ -170,7 +170,7 @@ def test_instance_that_is_deleted_during_its_retry_is_not_assigned(tmp_path) -> 
                 await now.super.delete([ONE])
                 return await write(work)
 
-            intercept(now.cells["cell1"], Reassign, delete_meanwhile)
+            intercept(now.cells["cell1"], reassign_instance, delete_meanwhile)
             await now.step()
             assert (await one(now)).attempt == 1
             await now.settle()
@@ -239,7 +239,7 @@ def test_outage_is_survived(tmp_path) -> None:
                     raise failures.pop()
                 return await write(work)
 
-            intercept(now.cells["cell1"], Reassign, perhaps)
+            intercept(now.cells["cell1"], reassign_instance, perhaps)
             task = asyncio.create_task(now.of_cell["cell1"].run())
             async with asyncio.timeout(patience(60)):
                 while (await one(now)).attempt == 1:
@@ -267,7 +267,7 @@ def test_retry_of_one_instance_waits_for_those_of_the_others(tmp_path) -> None:
                 await asyncio.sleep(0.05)
                 return await write(work)
 
-            intercept(now.cells["cell1"], Reassign, perhaps)
+            intercept(now.cells["cell1"], reassign_instance, perhaps)
             with pytest.raises(DatabaseUnavailable):
                 await now.of_cell["cell1"].step()
             attempts = sorted(each.attempt for each in (await now.instances()).values())

@@ -10,11 +10,11 @@ from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.words.words import Words
 from roost.placement.service import PlacementService
 from roost.process.option_source import Setting, Source
-from roost.state.api_database.cell_mappings import CELL0, CellMapping, MapCells
+from roost.state.api_database.cell_mappings import CELL0, CellMapping, write_cell_mappings
 from roost.state.api_database.host_errors import CellInUse, NoSuchCell
 from roost.state.api_database.open_cells import OpenCells
 from roost.state.api_database.requests import Requests
-from roost.state.cell_database.disabled import AddHost
+from roost.state.cell_database.disabled import add_host_row
 from roost.storage import Database
 from roost.web.errors import BadRequest, Conflict
 from support.ledgers import opened as opened_ledger
@@ -29,7 +29,7 @@ async def registry(directory):
     ]
     api = Database(f"sqlite:///{directory}/api.db")
     Requests(api)
-    await api.write(MapCells((CellMapping(CELL0, "cell0"),)))
+    await api.write(write_cell_mappings((CellMapping(CELL0, "cell0"),)))
     cells = OpenCells(api, Source((), tuple(settings)))
     await cells.refresh()
     async with opened_ledger(directory / "ledger.db") as [ledger]:
@@ -61,7 +61,7 @@ def test_what_is_refused_changes_nothing(tmp_path) -> None:
     async def run() -> None:
         async with registry(tmp_path) as (cells, known):
             await known.add("a", None)
-            await cells["a"].write(AddHost("h", 1.0))
+            await cells["a"].write(add_host_row("h", 1.0))
             for refused, error, words in (
                 (known.add("a", None), Conflict, "already"),
                 (known.add("again", None), Conflict, "that of cell a"),

@@ -9,14 +9,14 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from roost.conductor.events.cell_outages import NoteOutages, SeenOutage
+from roost.conductor.events.cell_outages import SeenOutage, note_outages_now
 from roost.conductor.words.drains import look_at_drains
 from roost.model.operator_word import SaidWord, Subject
-from roost.state.api_database.drains import Drain, NoteDrains, OpenDrains
-from roost.state.api_database.events import EventsAfter
+from roost.state.api_database.drains import Drain, note_drains, read_open_drains
+from roost.state.api_database.events import events_after
 from roost.state.api_database.operator_words import WordStore
 from roost.state.api_database.tables import SCHEMA
-from roost.state.cell_database.left_instances import CountRemaining
+from roost.state.cell_database.left_instances import count_remaining
 from roost.storage import Database
 from support.conducting import Conductors
 from support.conductor_api import ADMIN, OPERATOR, api, asked_for, hold
@@ -109,7 +109,7 @@ def test_nodes_and_cells_are_emptied_too(tmp_path) -> None:
             ("begun", cell, "1 instance is there"),
         ]
         subjects = (Subject(cell), Subject(cell, host, f"node-{host}"), Subject(cell, host, "other"))
-        left = await now.cells[cell].read(CountRemaining(subjects))
+        left = await now.cells[cell].read(count_remaining(subjects))
         assert left.instances == dict.fromkeys(subjects[:2], 1)
 
     using(tmp_path, use)
@@ -159,28 +159,28 @@ def test_two_processes_tell_a_drain_once_and_a_later_word_wins(place: Place) -> 
         store = WordStore(first)
 
         async def told() -> list[tuple[str, str | None]]:
-            found = await second.read(EventsAfter(None, 99))
+            found = await second.read(events_after(None, 99))
             assert found is not None
             return [(each.kind, each.detail) for each in found.events]
 
         await store.say([SaidWord(subject, False, "fan", 1.0)])
-        [drain] = await second.read(OpenDrains())
-        work = NoteDrains(((drain, 3),), 2.0)
+        [drain] = await second.read(read_open_drains())
+        work = note_drains(((drain, 3),), 2.0)
         await asyncio.gather(first.write(work), second.write(work))
-        [begun] = await second.read(OpenDrains())
+        [begun] = await second.read(read_open_drains())
         assert begun == Drain(subject, drain.version, 1.0, begun=True)
         await store.say([SaidWord(subject, False, "disk", 3.0)])
-        [again] = await second.read(OpenDrains())
+        [again] = await second.read(read_open_drains())
         assert (again.begun, again.version > drain.version) == (True, True), "it goes on"
-        await first.write(NoteDrains(((drain, 0),), 4.0))
+        await first.write(note_drains(((drain, 0),), 4.0))
         await store.say([SaidWord(subject, True, None, 5.0)])
-        assert await second.read(OpenDrains()) == []
+        assert await second.read(read_open_drains()) == []
         await store.say([SaidWord(subject, False, "fan", 6.0)])
-        [later] = await second.read(OpenDrains())
+        [later] = await second.read(read_open_drains())
         assert not later.begun
-        end = NoteDrains(((later, 0),), 7.0)
+        end = note_drains(((later, 0),), 7.0)
         await asyncio.gather(first.write(end), second.write(end))
-        assert await second.read(OpenDrains()) == []
+        assert await second.read(read_open_drains()) == []
         assert await told() == [
             ("host_disabled", "fan"),
             ("drain_begun", "3 instances are there"),
@@ -228,11 +228,11 @@ def test_words_of_a_database_of_before_are_drained_from_the_upgrade_on(place: Pl
         database = Database(place.url)
         SCHEMA.upgrade(database)
         subject = Subject("c", "a")
-        drains = await database.read(OpenDrains())
+        drains = await database.read(read_open_drains())
         assert drains == [Drain(subject, 7, 1.0, begun=False)]
-        await database.write(NoteDrains(((drains[0], 0),), 2.0))
-        await database.write(NoteOutages((SeenOutage("c", True, 3.0, "gone"),)))
-        found = await database.read(EventsAfter(None, 9))
+        await database.write(note_drains(((drains[0], 0),), 2.0))
+        await database.write(note_outages_now((SeenOutage("c", True, 3.0, "gone"),)))
+        found = await database.read(events_after(None, 9))
         assert found is not None
         assert [each.kind for each in found.events] == ["drain_ended", "cell_down"]
         await database.close()

@@ -22,11 +22,12 @@ from roost.scheduler.errors import (
     SchedulerUnavailable,
 )
 from roost.state.api_database.cell_mappings import CELL0
-from roost.state.cell_database.building import Reassign
-from roost.state.cell_database.ownership import TakeWork
-from roost.storage import OutcomeUnknown
+from roost.state.cell_database.building import reassign_instance
+from roost.state.cell_database.ownership import take_work
+from roost.storage import OutcomeUnknown, Transaction
 from support.conducting import Conductors, conducting, intercept, request
 from support.waiting import patience
+from support.works import arguments_of
 
 ONE = "i0"
 BUSY = error_for(503, None, "busy")
@@ -341,12 +342,12 @@ def test_defect_at_one_instance_does_not_stop_the_others(tmp_path) -> None:
             await now.build("abc")
             cell = now.cells["cell1"]
 
-            async def poisoned(work: Reassign, write: Any) -> bool:
-                if work.key.instance == ONE:
+            async def poisoned(work: Transaction[bool], write: Any) -> bool:
+                if arguments_of(work)["key"].instance == ONE:
                     raise UnicodeEncodeError("utf-8", "\udc80", 0, 1, "surrogates not allowed")
                 return bool(await write(work))
 
-            intercept(cell, Reassign, poisoned)
+            intercept(cell, reassign_instance, poisoned)
             for _ in range(9):
                 await now.step()
                 now.passed += 1.0
@@ -366,12 +367,12 @@ def test_conductor_of_a_cell_outlives_a_defect(tmp_path) -> None:
             cell = now.cells["cell1"]
             defects = [TypeError("a defect")] * 3
 
-            async def defective(work: TakeWork, write: Any) -> Any:
+            async def defective(work: Transaction[Any], write: Any) -> Any:
                 if defects:
                     raise defects.pop()
                 return await write(work)
 
-            intercept(cell, TakeWork, defective)
+            intercept(cell, take_work, defective)
             task = asyncio.create_task(now.of_cell["cell1"].run())
             async with asyncio.timeout(patience(30)):
                 while (await now.instances())[ONE].attempt == 1:

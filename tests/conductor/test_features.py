@@ -4,11 +4,11 @@ import asyncio
 
 from roost.agent.protocol.questions import Opening, Poll
 from roost.agent.protocol.types import Build, SessionKey
-from roost.conductor.agent_endpoint.sessions import CloseSession, OpenSession, SessionOpened
+from roost.conductor.agent_endpoint.sessions import OpenSession, SessionOpened, close_session
 from roost.conductor.neighbours import Neighbours
 from roost.model.service_version import ATTACHMENTS, SERVICE_VERSION
 from roost.model.spec import Flavor, RequestSpec
-from roost.state.cell_database.attempts import AttemptsOf
+from roost.state.cell_database.attempts import ended_attempts_of
 from roost.state.leases import AcquireLease
 from support.cells import instance
 from support.conductor_api import ADMIN, FLAVOR, api, detail
@@ -52,7 +52,7 @@ def test_request_waits_for_the_last_old_agent(tmp_path) -> None:
             assert (await client.post("/v1/instances", json=plain)).status_code == 202
             # Those that are down do not count, nor those that are new.
             for host, key in sessions.items():
-                await cell.write(CloseSession(key))
+                await cell.write(close_session(key))
                 if host == "old-0":
                     new = OpenSession(
                         host=host, nonce="new", previous=(), service_version=SERVICE_VERSION, at=2.0
@@ -94,7 +94,7 @@ def test_agent_that_comes_back_old_is_passed_over(tmp_path) -> None:
             answer = await client.ask(Poll(session=opened.session, counter=1))
             assert [order.key for order in answer.orders if isinstance(order, Build)] == [("plain", 1)]
             there = (await server.world.cell.find(["new"]))["new"]
-            [attempt] = await server.world.cell.read(AttemptsOf("new"))
+            [attempt] = await server.world.cell.read(ended_attempts_of("new"))
             assert (there.state, attempt.code) == ("failed", "AgentTooOld")
             assert attempt.reason == "the agent of host a has service version 1, and this needs 2"
             # Today's gets it.

@@ -12,7 +12,7 @@ from roost.conductor.http import create_app
 from roost.model.instance import ACTIVE, BuildResult
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
-from roost.state.api_database.past import PRUNED_AT_ONCE, PrunePastMappings
+from roost.state.api_database.past import PRUNED_AT_ONCE, prune_past_mappings
 from roost.state.cell_database.guests import GuestsReported
 from roost.storage import DatabaseUnavailable
 from roost.web.auth import NoAuth
@@ -131,8 +131,8 @@ def test_from_the_acceptance_to_the_end_and_until_the_retention_is_over(tmp_path
             ("destroy", "success", instance.host, None),
             ("free", "success", None, None),
         ]
-        assert await now.ledger.database.write(PrunePastMappings(NOW)) == 0
-        assert await now.ledger.database.write(PrunePastMappings(NOW + 1)) == 1 < PRUNED_AT_ONCE
+        assert await now.ledger.database.write(prune_past_mappings(NOW)) == 0
+        assert await now.ledger.database.write(prune_past_mappings(NOW + 1)) == 1 < PRUNED_AT_ONCE
         assert (await client.get(f"/v1/instances/{uuid}/history", headers=ADMIN)).status_code == 404
 
     using(tmp_path, use)

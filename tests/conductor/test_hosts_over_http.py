@@ -2,15 +2,15 @@
 
 import asyncio
 
-from roost.conductor.agent_endpoint.sessions import FreeSessions, OpenSession
+from roost.conductor.agent_endpoint.sessions import OpenSession, free_all_sessions
 from roost.model.instance import DestroyOrder
 from roost.model.node import NodeReport
 from roost.model.service_version import SERVICE_VERSION
 from roost.model.token import token_digest
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.state.api_database.host_mappings import CellsOfHosts
-from roost.state.cell_database.host_tokens import ReadTokens, UseToken
-from roost.state.cell_database.hosts import NoteProviders
+from roost.state.api_database.host_mappings import cells_of_hosts
+from roost.state.cell_database.host_tokens import read_host_tokens, use_token
+from roost.state.cell_database.hosts import note_providers
 from roost.state.cell_database.orders import give_orders
 from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, TOKEN, api, asked_for, detail
@@ -19,13 +19,13 @@ CELL1 = {"cell": "cell1", "hosts": ["new-1", "new-2"]}
 
 
 async def tokens_of(cell) -> set[str]:
-    return {each.host for each in (await cell.read(ReadTokens())).values()}
+    return {each.host for each in (await cell.read(read_host_tokens())).values()}
 
 
 async def stop_agents(now) -> None:
     """All agents end, and the conductor sees it."""
     for cell in now.cells.values():
-        await cell.write(FreeSessions())
+        await cell.write(free_all_sessions())
     await now.super.watch.look()
 
 
@@ -36,7 +36,7 @@ def test_hosts_are_added_and_their_tokens_are_shown_once(tmp_path) -> None:
             added = await client.post("/v1/hosts", json=CELL1, headers=ADMIN)
             assert added.status_code == 201, added.text
             tokens = {each["host"]: each["token"] for each in added.json()["hosts"]}
-            kept = await now.cells["cell1"].read(ReadTokens())
+            kept = await now.cells["cell1"].read(read_host_tokens())
             assert {kept[token_digest(token)].host for token in tokens.values()} == {"new-1", "new-2"}
             shown = (await client.get("/v1/hosts/new-1", headers=ADMIN)).json()
             assert (shown["cell"], shown["enabled"], shown["state"], shown["nodes"]) == (
@@ -58,11 +58,13 @@ def test_new_token_ends_the_others_at_once_if_one_may_be_known_to_others(tmp_pat
 
             async def digests() -> set[str]:
                 return {
-                    each.digest for each in (await cell.read(ReadTokens())).values() if each.host == "new-1"
+                    each.digest
+                    for each in (await cell.read(read_host_tokens())).values()
+                    if each.host == "new-1"
                 }
 
             [first] = await digests()
-            await cell.write(UseToken(first))
+            await cell.write(use_token(first))
             path = "/v1/hosts/new-1/token"
             second = (await client.post(path, headers=ADMIN)).json()["token"]
             assert await digests() == {first, token_digest(second)}
@@ -86,7 +88,7 @@ def test_one_name_is_in_one_cell(tmp_path) -> None:
                 refused = await client.post("/v1/hosts", json=body, headers=ADMIN)
                 assert (refused.status_code, words in detail(refused)) == (409, True), refused.text
             assert (await client.get("/v1/hosts/other", headers=ADMIN)).status_code == 404
-            assert await now.requests.database.read(CellsOfHosts(("other", "new-2"))) == {"new-2": "cell1"}
+            assert await now.requests.database.read(cells_of_hosts(("other", "new-2"))) == {"new-2": "cell1"}
             assert "other" not in await tokens_of(now.cells["cell1"]) | await tokens_of(now.cells["cell2"])
             for body, status in (
                 ({"cell": "cell9", "hosts": ["x"]}, 404),
@@ -274,7 +276,7 @@ def test_removed_host_leaves_nothing_of_its_own_and_all_of_others(tmp_path) -> N
                 ("bridge", "a:br0", "agent"),
             ):
                 await now.placement.ensure_provider(uuid, name, parent)
-            await now.cells["cell1"].write(NoteProviders("node-a", ("numa", "pf")))
+            await now.cells["cell1"].write(note_providers("node-a", ("numa", "pf")))
             [one] = await asked_for(client, 1)
             await now.arrive()
             host = (await now.instances())[one].host
@@ -358,7 +360,7 @@ def test_live_host_that_owes_a_destruction_is_up_for_operators(tmp_path) -> None
             host = (await now.instances())[uuid].host
             cell = now.cells["cell1"] if host in ("a", "b", "c") else now.cells["cell2"]
             owed = [DestroyOrder("former", 1, host)]
-            await cell.database.write(lambda connection: give_orders(connection, owed, 1.0))
+            await cell.database.write(give_orders(owed, 1.0))
             await now.super.watch.look()
             assert (await client.get(f"/v1/hosts/{host}", headers=ADMIN)).json()["state"] == "up"
             word = {"force": "true", "evidence": "burned"}

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from roost.conductor.agent_endpoint.sessions import FreeSessions
+from roost.conductor.agent_endpoint.sessions import free_all_sessions
 from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
 from roost.state.cell_database.guests import GuestsReported
 from roost.storage import DatabaseUnavailable
@@ -98,7 +98,7 @@ def test_operator_gives_up_what_started_on_a_host_that_is_gone(tmp_path) -> None
             await now.super.watch.look()
             up = await client.post(path, json=word, headers=ADMIN)
             assert (up.status_code, "signs of life" in detail(up)) == (409, True)
-            await cell.write(FreeSessions())
+            await cell.write(free_all_sessions())
             await now.super.watch.look()
             assert (await client.post(path, json={"evidence": ""}, headers=ADMIN)).status_code == 400
             assert (await client.post(path, json=word, headers=ADMIN)).status_code == 202

@@ -6,14 +6,15 @@ from contextlib import contextmanager
 
 import httpx
 
-from roost.conductor.agent_endpoint.sessions import FreeSessions
+from roost.conductor.agent_endpoint.sessions import free_all_sessions
 from roost.model.token import token_digest
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.state.api_database.host_mappings import CellsOfHosts
-from roost.state.cell_database.host_tokens import ReadTokens
-from roost.state.cell_database.hosts import DescribeHosts
+from roost.state.api_database.host_mappings import cells_of_hosts
+from roost.state.cell_database.host_tokens import read_host_tokens
+from roost.state.cell_database.hosts import describe_hosts
 from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, api, detail
+from support.works import is_of
 
 WRITES = 12
 """More than any of the changes has."""
@@ -71,15 +72,15 @@ def each_write(change: Callable) -> Callable:
 
 
 async def in_cell(now, cell: str, host: str) -> bool:
-    return host in await now.cells[cell].read(DescribeHosts((host,)))
+    return host in await now.cells[cell].read(describe_hosts((host,)))
 
 
 async def mapped(now, host: str) -> str | None:
-    return (await now.requests.database.read(CellsOfHosts((host,)))).get(host)
+    return (await now.requests.database.read(cells_of_hosts((host,)))).get(host)
 
 
 async def has_token(now, cell: str, host: str, token: str) -> bool:
-    tokens = await now.cells[cell].read(ReadTokens())
+    tokens = await now.cells[cell].read(read_host_tokens())
     found = tokens.get(token_digest(token))
     return found is not None and found.host == host
 
@@ -139,7 +140,7 @@ def test_host_whose_removal_is_refused_keeps_its_token(tmp_path) -> None:
                 consumer="foreign", allocations={"node-d": {"VCPU": 1}}, project_id="p", user_id="u"
             )
             await now.placement.write_allocations([write])
-            await now.cells["cell2"].write(FreeSessions())
+            await now.cells["cell2"].write(free_all_sessions())
             await now.super.watch.look()
             refused = await client.delete("/v1/hosts/d", headers=ADMIN)
             assert (refused.status_code, "node-d" in detail(refused)) == (409, True)
@@ -154,7 +155,7 @@ def test_host_is_added_while_a_cell_goes(tmp_path) -> None:
             read = now.cells["cell2"].database.read
 
             async def reading(work, **how):
-                if isinstance(work, DescribeHosts):
+                if is_of(work, describe_hosts):
                     now.cells.pop("cell2", None)
                 return await read(work, **how)
 

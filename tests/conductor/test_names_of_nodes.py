@@ -16,9 +16,9 @@ from roost.conductor.hosts.registry import HostRegistry
 from roost.model.node import NodeReport
 from roost.scheduler.nodes.table import NodeTable
 from roost.state.api_database.host_errors import HostElsewhere
-from roost.state.api_database.node_names import ClaimNames, OwnersOfNames, ReleaseNames
+from roost.state.api_database.node_names import claim_names, owners_of_names, release_names
 from roost.state.api_database.tables import host_mappings
-from roost.state.cell_database.hosts import AddHosts, DescribeHosts, NodesOfHost, RefusedHosts
+from roost.state.cell_database.hosts import add_host_rows, describe_hosts, nodes_of_host, read_refused_hosts
 from roost.storage import DatabaseUnavailable
 from roost.web.errors import Conflict
 from support.conducting import Conductors, conducting
@@ -53,7 +53,7 @@ class Agents:
             Poll(session=session, counter=counter + 1, reports=tuple(reports), wait_seconds=0.0)
         )
         self.refused = answer.refused
-        return [each.nodename for each in await self.cell.read(NodesOfHost(host))]
+        return [each.nodename for each in await self.cell.read(nodes_of_host(host))]
 
 
 def using(directory: Path, use: Any) -> None:
@@ -67,7 +67,7 @@ def using(directory: Path, use: Any) -> None:
 def test_a_node_may_not_have_the_name_of_another_host(tmp_path: Path) -> None:
     async def use(now: Conductors) -> None:
         agents = Agents(now, "cell1")
-        await agents.cell.write(AddHosts({"added": "0" * 64}, 1.0))
+        await agents.cell.write(add_host_rows({"added": "0" * 64}, 1.0))
         for name in ("b", "added"):
             assert await agents.report("a", **{name: MINE}) == ["a"], name
         # One bad node does not stop the others, nor the host.
@@ -82,11 +82,11 @@ def test_who_is_refused_is_told_and_so_are_operators(tmp_path: Path) -> None:
         agents = Agents(now, "cell1")
 
         async def told() -> str | None:
-            described = (await agents.cell.read(DescribeHosts(("a",))))["a"]
-            assert (await agents.cell.read(RefusedHosts())).get("a") == described.refused
+            described = (await agents.cell.read(describe_hosts(("a",))))["a"]
+            assert (await agents.cell.read(read_refused_hosts())).get("a") == described.refused
             return described.refused
 
-        await agents.cell.write(AddHosts({"added": "0" * 64}, 1.0))
+        await agents.cell.write(add_host_rows({"added": "0" * 64}, 1.0))
         await agents.report("a", mine=OTHER)
         assert (agents.refused, await told()) == ({}, None)
         await agents.report("a", added=MINE)
@@ -140,8 +140,8 @@ def test_new_names_that_look_like_anothers_are_refused_and_old_ones_stay(tmp_pat
 
         await now.ledger.database.write(had)
         await hosts.add("cell2", ["rackl"])
-        await now.ledger.database.write(ClaimNames("e", "cell1", {"Rack1": MINE}, frozenset({"Rack1"})))
-        owners = await now.ledger.database.read(OwnersOfNames(("rack1", "rackl", "Rack1")))
+        await now.ledger.database.write(claim_names("e", "cell1", {"Rack1": MINE}, frozenset({"Rack1"})))
+        owners = await now.ledger.database.read(owners_of_names(("rack1", "rackl", "Rack1")))
         assert owners == {"rack1": "rack1", "rackl": "rackl", "Rack1": "e"}
 
     using(tmp_path, use)
@@ -153,9 +153,9 @@ def test_names_have_one_owner_across_cells(tmp_path: Path) -> None:
         assert await first.report("a", shared=MINE) == ["a", "shared"]
         assert await second.report("d", shared=OTHER) == ["d"]
         # Until an operator removes it from its host: then it is the next one's, who keeps it.
-        await now.ledger.database.write(ReleaseNames("a", "cell1", MINE))
+        await now.ledger.database.write(release_names("a", "cell1", MINE))
         assert await second.report("d", shared=OTHER) == ["d", "shared"]
-        assert await now.ledger.database.read(OwnersOfNames(("shared",))) == {"shared": "d"}
+        assert await now.ledger.database.read(owners_of_names(("shared",))) == {"shared": "d"}
 
     using(tmp_path, use)
 

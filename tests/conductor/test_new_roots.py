@@ -8,7 +8,7 @@ from roost.agent.protocol.errors import AccessRefused
 from roost.agent.protocol.questions import Opening, Poll, ReadTree, WriteProviders
 from roost.agent.protocol.types import CreateProvider, MoveProvider, SetTraits
 from roost.model.node import NodeReport
-from roost.state.cell_database.hosts import AddHosts
+from roost.state.cell_database.hosts import add_host_rows
 from roost.storage import DatabaseUnavailable
 from support.agents import hosts
 
@@ -36,7 +36,7 @@ def test_no_provider_gets_the_name_of_another_host(tmp_path) -> None:
 
     async def run() -> None:
         async with hosts(tmp_path) as there:
-            await there.cell.write(AddHosts({"later": "0" * 64}, 1.0))
+            await there.cell.write(add_host_rows({"later": "0" * 64}, 1.0))
             session = (await there.service.ask(Opening(host="a", nonce="n"))).session
             own = WriteProviders(session, "own", (CreateProvider("own", "a", None),))
             assert (await there.service.ask(own)).refusal is None

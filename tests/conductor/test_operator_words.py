@@ -27,7 +27,7 @@ from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.state.api_database.build_requests import AcceptRequest
 from roost.state.api_database.operator_words import WordStore
-from roost.state.cell_database.disabled import EnableHost, ReadFlags
+from roost.state.cell_database.disabled import enable_host, read_flags
 from support.conducting import HOSTS, NOW, Conductors, Memory, conducting, request
 
 
@@ -166,16 +166,16 @@ def test_flag_of_an_earlier_version_counts_until_the_next_word(tmp_path: Path) -
     async def run() -> None:
         async with cloud(tmp_path) as made:
             cell = made.conductors.cells["cell1"]
-            await cell.write(EnableHost("a", False, "before the upgrade", NOW))
+            await cell.write(enable_host("a", False, "before the upgrade", NOW))
             await made.conductors.feed.refresh()
             with pytest.raises(NoValidHost):
                 await made.place(requested_destination=RequestedDestination(host="a"))
             await made.hosts.enable("a", True)
             assert await made.place(requested_destination=RequestedDestination(host="a")) == "a"
-            assert await cell.read(ReadFlags("cell1")) == frozenset(), "the flag follows"
+            assert await cell.read(read_flags("cell1")) == frozenset(), "the flag follows"
             await made.hosts.enable("a", False, "fan")
             await made.conductors.words.mirror.heal()
-            assert await cell.read(ReadFlags("cell1")) == {Subject("cell1", "a")}
+            assert await cell.read(read_flags("cell1")) == {Subject("cell1", "a")}
 
     asyncio.run(run())
 
@@ -250,7 +250,7 @@ def test_word_on_a_host_that_is_gone_flags_nothing_else_in_its_cell(tmp_path: Pa
             await words.say(Subject("cell1", "gone"), False, "it is being removed")
             await words.say(Subject("cell1", "gone", "node-gone"), False, "disk")
             await words.mirror.heal()
-            assert await made.conductors.cells["cell1"].read(ReadFlags("cell1")) == frozenset()
+            assert await made.conductors.cells["cell1"].read(read_flags("cell1")) == frozenset()
             await made.conductors.feed.refresh()
             assert await made.reached() == {*HOSTS}
 

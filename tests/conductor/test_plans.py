@@ -8,13 +8,13 @@ import sqlalchemy as sa
 
 from roost.state.api_database.build_requests import (
     AcceptRequest,
-    DeleteOwned,
     FinishRequest,
     RequestKey,
-    RetakeRequest,
-    TakeRequests,
+    delete_owned,
+    retake_request,
+    take_requests,
 )
-from roost.state.api_database.mappings import TakeDeletions
+from roost.state.api_database.mappings import take_over_deletions
 from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database
 from support.conducting import request
@@ -48,14 +48,14 @@ def test_a_request_that_is_taken_over_is_found_by_its_key(servers: Servers, tmp_
         one = request(1)
         await database.write(AcceptRequest(one, 1.0))
         free = RequestKey(one.request_id, None, 1)
-        taken = await database.write(TakeRequests((free,), "first"))
-        again = await database.write(TakeRequests((taken.owned[0].key,), "second"))
+        taken = await database.write(take_requests((free,), "first"))
+        again = await database.write(take_requests((taken.owned[0].key,), "second"))
         key = again.owned[0].key
-        assert not await database.write(RetakeRequest(taken.owned[0].key))
-        assert await database.write(RetakeRequest(key))
+        assert not await database.write(retake_request(taken.owned[0].key))
+        assert await database.write(retake_request(key))
         key = RequestKey(key.request_id, key.owner, key.epoch + 1)
-        assert await database.write(DeleteOwned(key, one.instances, 1.0))
-        assert await database.write(TakeDeletions(((one.instances[0], "second"),), "third"))
+        assert await database.write(delete_owned(key, one.instances, 1.0))
+        assert await database.write(take_over_deletions(((one.instances[0], "second"),), "third"))
         assert await database.write(FinishRequest(key))
 
     asyncio.run(use())

@@ -10,10 +10,17 @@ import pytest
 
 from roost.conductor.http import OPERATIONS
 from roost.model.idempotency import IdempotencyKey, KeyedAnswer
-from roost.state.api_database.kept_answers import KEPT_SECONDS, PRUNED_AT_ONCE, KeepAnswer, PruneAnswers
+from roost.state.api_database.kept_answers import (
+    KEPT_SECONDS,
+    PRUNED_AT_ONCE,
+    find_answer,
+    keep_answer,
+    prune_kept_answers,
+)
 from roost.state.api_database.tables import kept_answers
 from roost.storage import Database, DatabaseUnavailable, OutcomeUnknown
 from support.conductor_api import ADMIN, FLAVOR, OTHER, TOKEN, api
+from support.works import is_of
 
 ASKED: dict[str, tuple[str, Any, Any]] = {
     "/v1/instances": ("/v1/instances", {"flavor": FLAVOR, "count": 2}, {"flavor": FLAVOR}),
@@ -169,7 +176,7 @@ def test_what_a_late_transaction_creates_is_the_answer_to_the_request_that_it_re
             find, looks = database.read, []
 
             async def not_yet(work: Any, **how: bool) -> Any:
-                if type(work).__name__ == "FindAnswer" and not looks:
+                if is_of(work, find_answer) and not looks:
                     looks.append(work)
                     return None
                 return await find(work, **how)
@@ -248,8 +255,8 @@ def test_answers_are_kept_for_a_day_and_forgotten_in_small_transactions(tmp_path
             database: Database = now.requests.database
             for number in range(3):
                 key = IdempotencyKey(f"{number:064}", "0" * 64, 1000.0 * number)
-                await database.write(KeepAnswer(KeyedAnswer(key, 201, b"{}")))
-            assert await database.write(PruneAnswers(1500.0)) == 2 < PRUNED_AT_ONCE
+                await database.write(keep_answer(KeyedAnswer(key, 201, b"{}")))
+            assert await database.write(prune_kept_answers(1500.0)) == 2 < PRUNED_AT_ONCE
             left = await database.read(lambda connection: connection.execute(kept_answers.select()).all())
             assert [row.at for row in left] == [2000.0]
             assert KEPT_SECONDS >= 24 * 3600

@@ -13,9 +13,9 @@ from roost.model.instance import ACTIVE, ASSIGNED
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.placement.errors import ConcurrentUpdate
-from roost.state.cell_database.arrivals import FindInstances
-from roost.state.cell_database.hosts import DescribeHosts
-from roost.state.cell_database.reshapes import BeginReshape, ReadReshapeMarks, ReshapeMark
+from roost.state.cell_database.arrivals import find_instances
+from roost.state.cell_database.hosts import describe_hosts
+from roost.state.cell_database.reshapes import ReshapeMark, begin_reshape, read_reshape_marks
 from support.agents import Hosts, hosts, until
 from support.reshaping import FLAT, ROOT, cards, claimed, described, follows, held, put
 
@@ -64,9 +64,9 @@ def test_host_is_reshaped_with_its_instances(tmp_path: Path, driver, one, two) -
             await reshaped(world, driver())
             assert (await held(world, "one"), await held(world, "two")) == (one, two)
             assert await follows(world, "one") and await follows(world, "two")
-            rows = await world.cell.read(FindInstances(("one",)))
+            rows = await world.cell.read(find_instances(("one",)))
             assert {*rows["one"].selection.mappings[""]} == {provider_uuid(name) for name in one}
-            assert await world.cell.read(ReadReshapeMarks()) == []
+            assert await world.cell.read(read_reshape_marks()) == []
             before = (await world.placement.ledger.current()).version
             await reshaped(world, driver())
             assert (await world.placement.ledger.current()).version == before
@@ -144,7 +144,7 @@ def test_reshape_is_refused_with_nothing_changed(tmp_path: Path, driver, kind, r
             async with world.running():
 
                 async def is_shown() -> bool:
-                    shown = (await world.cell.read(DescribeHosts(("a",))))["a"]
+                    shown = (await world.cell.read(describe_hosts(("a",))))["a"]
                     return reason in (shown.refused or "")
 
                 await until(is_shown)
@@ -152,8 +152,8 @@ def test_reshape_is_refused_with_nothing_changed(tmp_path: Path, driver, kind, r
             assert await held(world, "x") == {"a": {"VGPU": 3}}
             # The host is as it was, and so is what its driver told before.
             await reshaped(world, described(FLAT))
-            assert (await world.cell.read(DescribeHosts(("a",))))["a"].refused is None
-            assert await world.cell.read(ReadReshapeMarks()) == []
+            assert (await world.cell.read(describe_hosts(("a",))))["a"].refused is None
+            assert await world.cell.read(read_reshape_marks()) == []
 
     with structlog.testing.capture_logs() as logs:
         asyncio.run(run())
@@ -183,11 +183,11 @@ def test_reshape_that_was_cut_off_is_settled(tmp_path: Path, made: bool) -> None
             world.placement.reshape = killed  # type: ignore[method-assign]
             await reshaped(world, cards(4, 4))
             world.placement.reshape = placed  # type: ignore[method-assign]
-            [mark] = await world.cell.read(ReadReshapeMarks())
+            [mark] = await world.cell.read(read_reshape_marks())
             assert await follows(world, "one") == (not made)
             await settle(world.service._endpoint._context, "cell/cell1", mark)
             assert await follows(world, "one")
-            assert await world.cell.read(ReadReshapeMarks()) == []
+            assert await world.cell.read(read_reshape_marks()) == []
             with pytest.raises(ConcurrentUpdate):
                 # A message that was under way all the time changes nothing any more.
                 await placed(*late[0])
@@ -229,10 +229,10 @@ def test_agent_settles_what_was_cut_off_before_it_reshapes(tmp_path: Path) -> No
             root = await world.placement.provider(ROOT)
             assert root is not None
             mark = ReshapeMark(ROOT, root.generation, 0.0)
-            await world.cell.write(BeginReshape(mark, {}))
+            await world.cell.write(begin_reshape(mark, {}))
             await reshaped(world, cards(4, 4))
             assert await held(world, "one") == {"a-gpu1": {"VGPU": 3}}
-            assert await world.cell.read(ReadReshapeMarks()) == []
+            assert await world.cell.read(read_reshape_marks()) == []
 
     asyncio.run(run())
 
@@ -286,7 +286,7 @@ def test_what_an_instance_has_of_the_hardware_stays_its_own(tmp_path: Path) -> N
             cells = [await held(world, uuid) for uuid in ("one", "two")]
             assert [[*each] for each in cells] == [["a-numa1"], ["a-numa0"]]
             there = await world.placement.allocations_of("one")
-            row = (await world.cell.read(FindInstances(("one",))))["one"]
+            row = (await world.cell.read(find_instances(("one",))))["one"]
             assert there is not None and there.consumer.assignment == assignment
             assert row.selection is not None and row.selection.assignment == assignment
             assert await follows(world, "one")

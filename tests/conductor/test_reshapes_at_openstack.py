@@ -13,8 +13,8 @@ from differential.services import Upstream
 from roost.agent.drivers.simulated import SimulatedDriver
 from roost.model.inventory import Inventory
 from roost.placement.client import HttpPlacement
-from roost.state.cell_database.hosts import DescribeHosts
-from roost.state.cell_database.reshapes import BeginReshape, ReadReshapeMarks, ReshapeMark
+from roost.state.cell_database.hosts import describe_hosts
+from roost.state.cell_database.reshapes import ReshapeMark, begin_reshape, read_reshape_marks
 from roost.web.auth.credentials import FixedCredentials
 from support.agents import Hosts, until
 from support.cells import opened_cell
@@ -93,7 +93,7 @@ def test_host_is_reshaped_with_its_instances_and_flat_again(
             assert reshapers(service) == [204]
             assert [await held(world, uuid) for uuid in (ONE, TWO)] == [one, two]
             assert await follows(world, ONE) and await follows(world, TWO)
-            assert await world.cell.read(ReadReshapeMarks()) == []
+            assert await world.cell.read(read_reshape_marks()) == []
             service.calls.clear()
             await reshaped(world, driver())
             assert service.calls == []
@@ -130,7 +130,7 @@ def test_reshape_is_refused_with_nothing_changed(
             async with world.running():
 
                 async def is_shown() -> bool:
-                    shown = (await world.cell.read(DescribeHosts(("a",))))["a"]
+                    shown = (await world.cell.read(describe_hosts(("a",))))["a"]
                     return reason in (shown.refused or "")
 
                 await until(is_shown)
@@ -164,7 +164,7 @@ def test_what_placement_refuses_itself_is_told_and_changes_nothing(
             async with world.running():
 
                 async def is_shown() -> bool:
-                    shown = (await world.cell.read(DescribeHosts(("a",))))["a"]
+                    shown = (await world.cell.read(describe_hosts(("a",))))["a"]
                     return "not reshaped" in (shown.refused or "")
 
                 await until(is_shown)
@@ -172,7 +172,7 @@ def test_what_placement_refuses_itself_is_told_and_changes_nothing(
             assert await world.placement.inventories(ROOT) == FLAT
             assert await held(world, ONE) == {"a": {"VCPU": 2, "VGPU": 3}}
             assert await follows(world, ONE)
-            assert await world.cell.read(ReadReshapeMarks()) == []
+            assert await world.cell.read(read_reshape_marks()) == []
             await reshaped(world, cards(4))
             assert await held(world, ONE) == {"a": {"VCPU": 2}, "a-gpu1": {"VGPU": 3}}
 
@@ -192,7 +192,7 @@ def test_what_others_hold_keeps_its_type_and_a_mark_of_before_is_settled(
             root = await world.placement.provider(ROOT)
             assert root is not None
             # As an agent leaves it that was killed before its message to placement.
-            await world.cell.write(BeginReshape(ReshapeMark(ROOT, root.generation, 0.0), {}))
+            await world.cell.write(begin_reshape(ReshapeMark(ROOT, root.generation, 0.0), {}))
             await reshaped(world, cards(4, 4))
             assert await held(world, VOLUME) == {"a-gpu1": {"VGPU": 4}}
             assert await held(world, ONE) == {"a-gpu2": {"VGPU": 2}}
@@ -200,6 +200,6 @@ def test_what_others_hold_keeps_its_type_and_a_mark_of_before_is_settled(
             assert there is not None
             assert replace(there.consumer, generation=0).consumer_type == "VOLUME"
             assert await world.placement.inventories(ROOT) == CPUS
-            assert await world.cell.read(ReadReshapeMarks()) == []
+            assert await world.cell.read(read_reshape_marks()) == []
 
     asyncio.run(run())

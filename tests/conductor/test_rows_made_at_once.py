@@ -13,18 +13,18 @@ import sqlalchemy as sa
 
 from roost.model.node import NodeReport
 from roost.server.process import prepare_database
-from roost.state.api_database.cell_mappings import CellMapping, KnowCell, MapCells
-from roost.state.api_database.host_mappings import MapHosts
-from roost.state.api_database.late_claims import NoteLateClaims
+from roost.state.api_database.cell_mappings import CellMapping, map_unknown_cell, write_cell_mappings
+from roost.state.api_database.host_mappings import add_host_mappings
+from roost.state.api_database.late_claims import note_late_claims
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
-from roost.state.cell_database.disabled import AddHost, EnableHost
+from roost.state.cell_database.disabled import add_host_row, enable_host
 from roost.state.cell_database.fences import raise_fences
-from roost.state.cell_database.held_hosts import HoldHost
-from roost.state.cell_database.hosts import NoteProviders
-from roost.state.cell_database.node_reports import KeepReports
+from roost.state.cell_database.held_hosts import hold_host
+from roost.state.cell_database.hosts import note_providers
+from roost.state.cell_database.node_reports import keep_reports
 from roost.state.leases import AcquireLease
-from roost.storage import Database, Schema
+from roost.storage import Database, Schema, Transaction
 from support.waiting import patience
 
 Work = Callable[[sa.Connection], object]
@@ -34,8 +34,8 @@ def lease(holder: str) -> AcquireLease:
     return AcquireLease(name="l", kind="k", holder=holder, host="a", service_version=1, now=1.0)
 
 
-def report(host: str) -> KeepReports:
-    return KeepReports((NodeReport(node="n", host=host, cell="c"),))
+def report(host: str) -> Transaction[None]:
+    return keep_reports((NodeReport(node="n", host=host, cell="c"),))
 
 
 def new_fences(connection: sa.Connection) -> int:
@@ -43,21 +43,25 @@ def new_fences(connection: sa.Connection) -> int:
 
 
 OF_CONDUCTORS: dict[str, tuple[Work, Work, int]] = {
-    "know a cell": (KnowCell(CellMapping("c", "s")), KnowCell(CellMapping("c", "s")), 1),
-    "map cells": (MapCells((CellMapping("d", "s"),)), MapCells((CellMapping("d", "s"),)), 0),
-    "map hosts": (MapHosts(("h", "i"), "c"), MapHosts(("h",), "d"), 1),
-    "note late claims": (NoteLateClaims(("u", "v")), NoteLateClaims(("v",)), 0),
+    "know a cell": (map_unknown_cell(CellMapping("c", "s")), map_unknown_cell(CellMapping("c", "s")), 1),
+    "map cells": (
+        write_cell_mappings((CellMapping("d", "s"),)),
+        write_cell_mappings((CellMapping("d", "s"),)),
+        0,
+    ),
+    "map hosts": (add_host_mappings(("h", "i"), "c"), add_host_mappings(("h",), "d"), 1),
+    "note late claims": (note_late_claims(("u", "v")), note_late_claims(("v",)), 0),
 }
 OF_CELLS: dict[str, tuple[Work, Work, int]] = {
-    "add a host": (AddHost("h", 1.0), AddHost("h", 2.0), 0),
-    "disable a host": (EnableHost("i", False, "", 1.0), EnableHost("i", False, "", 2.0), 0),
-    "hold a host": (HoldHost("h", "why", 1.0), HoldHost("h", "why", 2.0), 0),
-    "note providers": (NoteProviders("r", ("p", "q")), NoteProviders("r", ("q",)), 0),
+    "add a host": (add_host_row("h", 1.0), add_host_row("h", 2.0), 0),
+    "disable a host": (enable_host("i", False, "", 1.0), enable_host("i", False, "", 2.0), 0),
+    "hold a host": (hold_host("h", "why", 1.0), hold_host("h", "why", 2.0), 0),
+    "note providers": (note_providers("r", ("p", "q")), note_providers("r", ("q",)), 0),
     "acquire a lease": (lease("A"), lease("B"), 1),
     "report a node": (report("a"), report("b"), 0),
     "raise a fence": (new_fences, new_fences, 1),
 }
-"""The works of both, and how many of them answer something: `MapHosts` answers what refuses it."""
+"""The works of both, and how many of them answer something: `add_host_mappings` answers what refuses it."""
 
 
 def at_once(url: str, works: tuple[Work, Work]) -> list[object]:

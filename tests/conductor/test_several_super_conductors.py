@@ -16,16 +16,17 @@ from roost.conductor.super_conductor import KIND, SuperConductor
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, ERROR
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate
-from roost.state.api_database.build_requests import FreeRequests
+from roost.state.api_database.build_requests import find_free_requests
 from roost.state.api_database.cell_mappings import CELL0
-from roost.state.api_database.late_claims import LOOKS, LookedAt, NotedInstances
+from roost.state.api_database.late_claims import LOOKS, count_look, noted_instances_after
 from roost.state.api_database.mappings import ANYWHERE
 from roost.state.api_database.tables import instance_mappings
 from roost.state.cell_database.arrivals import AddInstances
-from roost.state.leases import ReadLeases, VacateLeases
+from roost.state.leases import leases_of_kind, vacate_leases
 from roost.storage import DatabaseUnavailable
 from support.conducting import BACKOFF, HOSTS, NOW, VCPUS, Conductors, conducting, request
 from support.waiting import patience
+from support.works import is_of
 
 ONE = "i0"
 
@@ -55,7 +56,7 @@ def within(tmp_path, work: Callable[[Conductors, SuperConductor], Awaitable[None
 class Gate:
     """Stops calls of something until it is opened."""
 
-    def __init__(self, works: Callable[..., Any], only: type | None = None) -> None:
+    def __init__(self, works: Callable[..., Any], only: Callable[..., Any] | None = None) -> None:
         self._works = works
         self._only = only
         self.reached = asyncio.Event()
@@ -63,7 +64,7 @@ class Gate:
         self.stopped = 0
 
     async def __call__(self, *arguments: Any, **named: Any) -> Any:
-        if (self._only is None or isinstance(arguments[0], self._only)) and not self.reached.is_set():
+        if (self._only is None or is_of(arguments[0], self._only)) and not self.reached.is_set():
             self.stopped += 1
             self.reached.set()
             await self.opened.wait()
@@ -72,8 +73,10 @@ class Gate:
 
 async def found_dead(now: Conductors) -> None:
     """All that hold leases, but the last one to begin, are seen to stand still."""
-    found = await now.ledger.database.read(ReadLeases(KIND))
-    await now.ledger.database.write(VacateLeases([each for each in found if each.holder == now.super.holder]))
+    found = await now.ledger.database.read(leases_of_kind(KIND))
+    await now.ledger.database.write(
+        vacate_leases([each for each in found if each.holder == now.super.holder])
+    )
 
 
 def test_nobody_takes_the_work_of_the_living(tmp_path, monkeypatch) -> None:
@@ -98,7 +101,7 @@ def test_a_look_for_work_leaves_alone_what_was_accepted_meanwhile(tmp_path, monk
     async def work(now: Conductors, other: SuperConductor) -> None:
         asking = Gate(now.scheduler.select_destinations)
         monkeypatch.setattr(now.scheduler, "select_destinations", asking)
-        looking = Gate(now.ledger.database.read, FreeRequests)
+        looking = Gate(now.ledger.database.read, find_free_requests)
         monkeypatch.setattr(now.ledger.database, "read", looking)
         look = asyncio.create_task(now.super.step())
         await looking.reached.wait()
@@ -323,8 +326,8 @@ def test_a_claim_that_comes_after_the_end_of_its_asker_and_its_instance_is_freed
         assert await now.used() == 0
         await now.check()
         for _ in range(LOOKS):
-            await now.ledger.database.write(LookedAt())
-        assert await now.ledger.database.read(NotedInstances()) == {}
+            await now.ledger.database.write(count_look())
+        assert await now.ledger.database.read(noted_instances_after()) == {}
 
     within(tmp_path, work)
 
@@ -337,7 +340,7 @@ def test_an_instance_that_one_conductor_alone_has_carried_is_not_noted_at_its_en
         await now.settle()
         await now.super.step()
         assert set(await now.instances()) == {"i1"}
-        assert await now.ledger.database.read(NotedInstances()) == {}
+        assert await now.ledger.database.read(noted_instances_after()) == {}
 
     within(tmp_path, work)
 
@@ -347,7 +350,7 @@ def test_work_of_a_process_without_a_lease_is_done_by_the_others(tmp_path) -> No
         idle = SuperConductor(now.ledger.database, now.scheduler, now.placement, now.cells)
         await idle.accept(request(2))
         assert idle.in_progress == 0
-        assert len(await now.ledger.database.read(FreeRequests("nobody", 10))) == 1
+        assert len(await now.ledger.database.read(find_free_requests("nobody", 10))) == 1
         await other.step()
         await other.idle()
         assert {each.state for each in (await now.instances()).values()} == {ASSIGNED}

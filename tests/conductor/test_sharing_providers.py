@@ -16,7 +16,7 @@ from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.client.http import HttpPlacement
-from roost.state.cell_database.hosts import DescribeHosts
+from roost.state.cell_database.hosts import describe_hosts
 from roost.web.auth.credentials import FixedCredentials
 from support.agents import Hosts, hosts, until
 from support.placement_api import Api, uuid_of
@@ -52,7 +52,7 @@ async def reported(world: Hosts) -> None:
 
 
 async def refused(world: Hosts, host: str) -> str | None:
-    return (await world.cell.read(DescribeHosts((host,))))[host].refused
+    return (await world.cell.read(describe_hosts((host,))))[host].refused
 
 
 def test_agents_make_one_pool_together_and_leave_what_an_operator_sets(tmp_path: Path) -> None:

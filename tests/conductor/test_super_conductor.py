@@ -10,9 +10,9 @@ from roost.model.spec import RequestedDestination
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.state.api_database.build_requests import FinishRequest
 from roost.state.api_database.cell_mappings import CELL0
-from roost.state.api_database.mappings import PageOfMappings
+from roost.state.api_database.mappings import page_of_mappings
 from roost.state.cell_database.arrivals import AddInstances
-from roost.state.leases import ReadLeases
+from roost.state.leases import leases_of_kind
 from roost.storage import DatabaseUnavailable
 from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, intercept, request
 from support.waiting import patience
@@ -184,7 +184,7 @@ def test_killed_while_deleting_it_forgets_neither_more_nor_less(tmp_path, monkey
             found = await now.instances()
             assert {"i2", "i3"} <= set(found)
             assert not deleted or set(found) == {"i2", "i3"}
-            mapped = {each.instance_uuid for each in await now.requests.page(PageOfMappings(most=100))}
+            mapped = {each.instance_uuid for each in await now.requests.page(page_of_mappings(most=100))}
             assert mapped == found.keys(), "a mapping leads nowhere"
             assert await now.used() == len(found)
             await now.check()
@@ -201,7 +201,7 @@ def test_lease_is_kept_while_the_work_of_the_start_is_taken_up(tmp_path, monkeyp
         async with conducting(tmp_path) as now:
 
             async def stamp() -> object:
-                [lease] = await now.ledger.database.read(ReadLeases(KIND))
+                [lease] = await now.ledger.database.read(leases_of_kind(KIND))
                 return lease.stamp
 
             async def taking_long() -> None:

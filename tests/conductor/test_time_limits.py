@@ -12,10 +12,10 @@ from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, S
 from roost.process.asyncio_context import AsyncioContext
 from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
 from roost.state.cell_database.deletions import DeleteInstances
-from roost.state.cell_database.history import PRUNED_AT_ONCE, ReadHistory
-from roost.state.cell_database.orders import WorkOfHosts
+from roost.state.cell_database.history import PRUNED_AT_ONCE, read_history
+from roost.state.cell_database.orders import work_of_hosts
 from roost.state.cell_database.overdue_work import SESSION, session_name
-from roost.state.leases import AcquireLease, RenewLease
+from roost.state.leases import AcquireLease, renew_lease
 from roost.storage import DatabaseUnavailable
 from support.cells import NOW, instance, opened_cell
 
@@ -71,7 +71,7 @@ def test_build_that_its_host_never_confirms_fails_when_its_time_is_over(tmp_path
             assert await state(cell) == ASSIGNED
             await Clock(cell, 21).run(limit_builds, "cell1", LIMITS)
             assert (await state(cell), await state(cell, "starting")) == (FAILED, STARTING)
-            assert (await cell.read(WorkOfHosts(("a",)))).orders == [DestroyOrder("i", 1, "a")]
+            assert (await cell.read(work_of_hosts(("a",)))).orders == [DestroyOrder("i", 1, "a")]
 
     asyncio.run(run())
 
@@ -121,13 +121,13 @@ def test_deletion_waits_for_its_host_as_long_as_that_lives(tmp_path) -> None:
 
             async def live(clock: Clock) -> None:
                 if clock.look <= 60:
-                    await cell.write(RenewLease(session_name("a"), "agent", 1, clock.look))
+                    await cell.write(renew_lease(session_name("a"), "agent", 1, clock.look))
 
             await Clock(cell, 79, live).run(limit_deletions, "cell1", LIMITS)
             assert await state(cell) == DELETING
             await Clock(cell, 90, live).run(limit_deletions, "cell1", LIMITS)
             assert await state(cell) == DESTROYED
-            assert (await cell.read(WorkOfHosts(("a",)))).orders == [DestroyOrder("i", 1, "a")]
+            assert (await cell.read(work_of_hosts(("a",)))).orders == [DestroyOrder("i", 1, "a")]
 
     asyncio.run(run())
 
@@ -145,7 +145,7 @@ def test_histories_are_forgotten_when_their_time_is_over(tmp_path) -> None:
                 limits = replace(LIMITS, history_days=days)
                 await Clock(cell, 0).run(trim_past, "cell1", limits)
                 for uuid in (many[0], many[-1]):
-                    assert (await cell.read(ReadHistory(uuid)) is not None) is there
-            assert await cell.read(ReadHistory("kept")) is not None
+                    assert (await cell.read(read_history(uuid)) is not None) is there
+            assert await cell.read(read_history("kept")) is not None
 
     asyncio.run(run())

@@ -17,7 +17,7 @@ from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.state.cell_database.arrivals import AddInstances
-from roost.state.leases import ReadLeases, VacateLeases
+from roost.state.leases import leases_of_kind, vacate_leases
 from roost.storage import Database
 from support.conducting import HOSTS, NOW, VCPUS, Conductors, intercept, request
 from support.databases import Place
@@ -90,9 +90,9 @@ def test_one_dies_in_the_middle_of_its_work_and_the_other_ends_it(place, tmp_pat
                 while one.super.in_progress > len(lost):
                     await asyncio.sleep(0.01)
             assert set(await other.super.delete(["0-a", "1-a"])) == {"0-a", "1-a"}
-            leases = await one.ledger.database.read(ReadLeases(KIND))
+            leases = await one.ledger.database.read(leases_of_kind(KIND))
             dead = [lease for lease in leases if lease.holder == one.super.holder]
-            assert await other.ledger.database.write(VacateLeases(dead)) == 1
+            assert await other.ledger.database.write(vacate_leases(dead)) == 1
             await other.super.step()
             await other.arrive()
             await other.settle()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from roost.conductor import http as conductor
-from roost.conductor.agent_endpoint.sessions import FreeSessions
+from roost.conductor.agent_endpoint.sessions import free_all_sessions
 from roost.model.visibility import NoRuleOfView, Viewer, has_rule, visible
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
@@ -158,7 +158,7 @@ def test_what_an_operator_says_of_an_instance_is_not_its_projects_to_read(tmp_pa
     async def use(now: Conductors, client: Any, runs: Any, records: RecordQueue) -> None:
         uuid = await asked(client)
         await now.settle()
-        await (await now.cell_of(uuid)).write(FreeSessions())
+        await (await now.cell_of(uuid)).write(free_all_sessions())
         await now.super.watch.look()
         path, word = f"/v1/instances/{uuid}/give-up", {"evidence": "rack 7 burned"}
         said = await client.post(path, json=word, headers=OPERATOR)

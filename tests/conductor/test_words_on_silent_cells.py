@@ -15,9 +15,9 @@ from roost.state.api_database import asking_cells
 from roost.state.api_database.aggregates.errors import UnknownNodeName
 from roost.state.api_database.host_errors import CellUnavailable, NoSuchNode
 from roost.state.api_database.host_mappings import map_hosts
-from roost.state.api_database.node_names import ClaimNames
-from roost.state.cell_database.disabled import EnableHost, MirrorWords, ReadFlags
-from roost.storage import DatabaseUnavailable
+from roost.state.api_database.node_names import claim_names
+from roost.state.cell_database.disabled import enable_host, mirror_words, read_flags
+from roost.storage import DatabaseUnavailable, Transaction
 from support.conducting import NOW, Conductors, conducting, intercept
 from support.waiting import patience
 
@@ -33,7 +33,7 @@ def on_silent_cell(directory: Path, monkeypatch: pytest.MonkeyPatch, use: Any) -
             api = now.ledger.database
             await api.write(map_hosts(["d"], "cell2", NOW))
             await now.ledger.execute(CreateProvider("node-rack7", "node-rack7", None))
-            await api.write(ClaimNames("d", "cell2", {"rack7": "node-rack7"}))
+            await api.write(claim_names("d", "cell2", {"rack7": "node-rack7"}))
             await now.ledger.execute(CreateProvider("disk", "disk", None))
             await now.ledger.execute(CreateProvider("child", "child of d", "node-d"))
             for name in ("read", "write"):
@@ -148,19 +148,19 @@ def test_word_that_reaches_its_cell_late_does_not_stay_over_a_newer_one(
             if enabled:
                 await now.words.say(subject, False)
             else:
-                await cell.write(EnableHost("a", False, "an earlier version", NOW))
+                await cell.write(enable_host("a", False, "an earlier version", NOW))
             late = [True]
 
-            async def newer_comes_first(work: MirrorWords, write: Any) -> Any:
+            async def newer_comes_first(work: Transaction[Any], write: Any) -> Any:
                 if late.pop() if late else False:
                     # Another conductor says it and brings it to the cell.
                     await now.words.say(subject, enabled)
                     await now.words.mirror.bring("cell1", (await now.words.store.by_cell())["cell1"])
                 return await write(work)
 
-            intercept(cell, MirrorWords, newer_comes_first)
+            intercept(cell, mirror_words, newer_comes_first)
             await now.words.mirror.heal()
             assert not late
-            assert await cell.read(ReadFlags("cell1")) == (frozenset() if enabled else {subject})
+            assert await cell.read(read_flags("cell1")) == (frozenset() if enabled else {subject})
 
     asyncio.run(run())

@@ -17,11 +17,11 @@ from roost.conductor.agent_endpoint.works import ConfirmBuild
 from roost.model.instance import BuildRequest, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
 from roost.process.context import Work
-from roost.state.api_database.build_requests import AcceptRequest, FinishRequest, RequestKey, RetakeRequest
+from roost.state.api_database.build_requests import AcceptRequest, FinishRequest, RequestKey, retake_request
 from roost.state.api_database.mappings import DeleteMapped, MapInstances
 from roost.state.api_database.tables import metadata as api_tables
 from roost.state.cell_database.arrivals import AddInstances
-from roost.state.cell_database.building import AttemptKey, Reassign
+from roost.state.cell_database.building import AttemptKey, reassign_instance
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.overdue_work import SESSION, session_name
 from roost.state.cell_database.tables import metadata as cell_tables
@@ -123,7 +123,7 @@ def _deletions(draw: random.Random) -> Batch:
 
 def _moves(draw: random.Random) -> Batch:
     host, key = draw.choice(HOSTS), AttemptKey(draw.choice(UUIDS), 1)
-    return [Reassign(key=key, selection=selection(host), alternates=(), at=NOW)]
+    return [reassign_instance(key=key, selection=selection(host), alternates=(), at=NOW)]
 
 
 def request_works(draw: random.Random) -> Batch:
@@ -138,7 +138,7 @@ def request_works(draw: random.Random) -> Batch:
         ),
         lambda number: FinishRequest(RequestKey(f"req-{number}", owner, epoch)),
         lambda number: DeleteMapped(_request(number).instances[:1], NOW, "A"),
-        lambda number: RetakeRequest(RequestKey(f"req-{number}", "A", epoch)),
+        lambda number: retake_request(RequestKey(f"req-{number}", "A", epoch)),
     )
     weights = (3, 3, 1, 1, 1)
     [kind] = draw.choices(kinds, weights)

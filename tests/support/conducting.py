@@ -28,7 +28,6 @@ from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.service import PlacementService
-from roost.process.context import Work
 from roost.records import RecordQueue
 from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway
@@ -41,10 +40,11 @@ from roost.state.api_database.requests import Requests
 from roost.state.api_database.server_groups import ServerGroups
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
-from roost.state.leases import VacateAll
+from roost.state.leases import vacate_all
 from roost.storage import Database
 from support.driven_cell import DrivenCell
 from support.waiting import patience
+from support.works import is_of
 
 NOW = 1000.0
 CELLS = (CELL0, "cell1", "cell2")
@@ -117,7 +117,7 @@ class Conductors:
     async def set_up(self) -> None:
         for cell in self.cells.values():
             # The conductors of an earlier life are dead, and nobody is to wait until that is seen.
-            await cell.write(VacateAll(KIND))
+            await cell.write(vacate_all(KIND))
         await self.requests.map_cells({name: str(cell.database.url) for name, cell in self.cells.items()})
         for host, cell in HOSTS.items():
             if await self.placement.provider(f"node-{host}") is None:
@@ -191,15 +191,17 @@ class Conductors:
         assert not [*findings, *unread]
 
 
-def intercept(cell: DrivenCell, kind: type[Work[Any]], instead: Callable[[Any, Any], Awaitable[Any]]) -> None:
-    """Have ``instead(work, write)`` called for the works of a type that are written to a cell.
+def intercept(
+    cell: DrivenCell, kind: Callable[..., Any], instead: Callable[[Any, Any], Awaitable[Any]]
+) -> None:
+    """Have ``instead(work, write)`` called for the works of a transaction or type that are written to a cell.
 
     ``write`` writes the work.
     """
     write = cell.write
 
     async def perhaps(work: Any) -> Any:
-        return await (instead(work, write) if isinstance(work, kind) else write(work))
+        return await (instead(work, write) if is_of(work, kind) else write(work))
 
     cell.write = perhaps  # type: ignore[method-assign]
 

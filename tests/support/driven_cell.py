@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -13,11 +14,10 @@ from roost.model.service_version import SERVICE_VERSION
 from roost.model.spec import Selection
 from roost.model.text import is_storable
 from roost.state.cell_database import Cell
-from roost.state.cell_database.building import Abandon, AttemptKey, FailAttempts, Reassign
-from roost.state.cell_database.cell_work import CellWork
-from roost.state.cell_database.deletions import Forget, NoteDestroyed
-from roost.state.cell_database.in_error import GiveUp
-from roost.state.cell_database.node_reports import KeepReports
+from roost.state.cell_database.building import AttemptKey, abandon_instance, fail_attempts, reassign_instance
+from roost.state.cell_database.deletions import forget_destroyed, note_destroyed
+from roost.state.cell_database.in_error import put_in_error
+from roost.state.cell_database.node_reports import keep_reports
 from roost.state.cell_database.overdue_work import SESSION, session_name
 from roost.state.cell_database.reported import MAX_HOST
 from roost.state.cell_database.tables import leases
@@ -42,7 +42,7 @@ class DrivenCell(Cell):
 
     async def fail(self, keys: Sequence[AttemptKey], reason: str) -> None:
         """End attempts that no host has confirmed."""
-        await self.write(FailAttempts(tuple(keys), reason, self.now(), self.name))
+        await self.write(fail_attempts(tuple(keys), reason, self.now(), self.name))
 
     async def reassign(
         self, uuid: str, attempt: int, selection: Selection, alternates: Sequence[Selection]
@@ -52,7 +52,7 @@ class DrivenCell(Cell):
         A later attempt is left alone: somebody else has moved the instance meanwhile.
         """
         await self.write(
-            Reassign(
+            reassign_instance(
                 key=AttemptKey(uuid, attempt),
                 selection=selection,
                 alternates=tuple(alternates),
@@ -62,31 +62,31 @@ class DrivenCell(Cell):
 
     async def abandon(self, uuid: str, attempt: int, reason: str) -> None:
         """Make no further attempt for an instance whose attempt failed, if it is still wanted."""
-        await self.write(Abandon(key=AttemptKey(uuid, attempt), reason=reason, at=self.now()))
+        await self.write(abandon_instance(key=AttemptKey(uuid, attempt), reason=reason, at=self.now()))
 
     async def give_up(self, uuids: Sequence[str]) -> None:
         """Put abandoned instances in error, their claims having been freed."""
-        await self.write(GiveUp(tuple(uuids), self.now()))
+        await self.write(put_in_error(tuple(uuids), self.now()))
 
     async def destroyed(self, done: Sequence[Instance]) -> None:
         """Agents have destroyed these instances."""
         orders = tuple(DestroyOrder(each.uuid, each.attempt, each.host) for each in done if each.host)
-        await self.write(NoteDestroyed(orders, self.now()))
+        await self.write(note_destroyed(orders, self.now()))
 
     async def forget(self, uuids: Sequence[str]) -> None:
         """Remove destroyed instances, their claims having been freed."""
-        await self.write(Forget(tuple(uuids), self.now()))
+        await self.write(forget_destroyed(tuple(uuids), self.now()))
 
     async def heartbeat(self, reports: Sequence[NodeReport]) -> None:
         """Keep what agents in this process report of their nodes; their hosts are alive.
 
         A node with the names of another one (host and nodename) replaces it.
         """
-        await self.write(KeepReports(tuple(reports)))
+        await self.write(keep_reports(tuple(reports)))
         await self.write(BeatHosts(tuple({each.host for each in reports}), self.now()))
 
 
-class BeatHosts(CellWork, frozen=True):
+class BeatHosts(msgspec.Struct, frozen=True):
     """Hosts whose agents are in this process are alive. ``at``: seconds since the epoch."""
 
     hosts: tuple[str, ...]

@@ -9,7 +9,7 @@ from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.state.cell_database.arrivals import AddInstances, FindInstances
+from roost.state.cell_database.arrivals import AddInstances, find_instances
 from support.agents import Hosts
 from support.cells import NOW, instance
 
@@ -89,7 +89,7 @@ async def held(world: Hosts, uuid: str) -> dict[str, dict[str, int]]:
 async def follows(world: Hosts, uuid: str) -> bool:
     """Whether the row of an instance has what placement has."""
     there = await world.placement.allocations_of(uuid)
-    row = (await world.cell.read(FindInstances((uuid,))))[uuid]
+    row = (await world.cell.read(find_instances((uuid,))))[uuid]
     assert there is not None and row.selection is not None
     selection = row.selection
     return (selection.allocations, selection.generation) == (there.allocations, there.consumer.generation)

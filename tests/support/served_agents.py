@@ -11,7 +11,7 @@ from roost.agent.protocol.tokens import new_token
 from roost.conductor.agent_endpoint.http import create_app
 from roost.conductor.agent_endpoint.tokens import FRESH_SECONDS, HostTokens
 from roost.model.token import token_digest
-from roost.state.cell_database.host_tokens import IssueToken
+from roost.state.cell_database.host_tokens import issue_token
 from support.agents import Hosts, hosts
 from support.cells import NOW
 
@@ -41,7 +41,7 @@ class Served:
 
     async def token(self, host: str) -> str:
         token = new_token()
-        await self.world.cell.write(IssueToken(host=host, digest=token_digest(token), at=NOW))
+        await self.world.cell.write(issue_token(host=host, digest=token_digest(token), at=NOW))
         self.now += 2 * FRESH_SECONDS
         return token
 

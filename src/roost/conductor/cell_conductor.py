@@ -21,7 +21,7 @@ from roost.placement.interface import Placement
 from roost.process.context import Routine, lasting
 from roost.state.cell_database import Cell
 from roost.state.cell_database.ownership import work_topic
-from roost.state.leases import ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
+from roost.state.leases import Tenure, keep_lease, release_lease, renew, vacate_all, watch_leases
 from roost.storage import StorageError
 
 _log = structlog.get_logger()
@@ -60,7 +60,7 @@ async def free_work_of_all(context: CellConductorContext, database: str) -> None
     """Free the work that earlier processes owned, which are dead. Waits for the database."""
     while True:
         try:
-            await context.write(database, VacateAll(KIND))
+            await context.write(database, vacate_all(KIND))
             return
         except StorageError as error:
             context.log("a cell cannot be reached", {"error": str(error)}, "warning")
@@ -135,7 +135,7 @@ class CellConductor:
         tenure = self.work.tenure
         if tenure.holder:
             try:
-                await self._cell.write(ReleaseLease(tenure.name, tenure.holder))
+                await self._cell.write(release_lease(tenure.name, tenure.holder))
             except StorageError as error:
                 _log.warning("the lease could not be given back", cell=self._cell.name, error=str(error))
 

@@ -24,12 +24,12 @@ from roost.process.logs import RequestIds, serving
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
 from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, one_line, result_of
-from roost.state.cell_database.arrivals import FindInstances
-from roost.state.cell_database.attempts import AttemptsOf
-from roost.state.cell_database.building import Abandon, AttemptKey, Reassign, reason_of
-from roost.state.cell_database.deletions import Forget
-from roost.state.cell_database.in_error import GiveUp
-from roost.state.cell_database.ownership import Ownership, TakeWork, WantingWork
+from roost.state.cell_database.arrivals import find_instances
+from roost.state.cell_database.attempts import ended_attempts_of
+from roost.state.cell_database.building import AttemptKey, abandon_instance, reason_of, reassign_instance
+from roost.state.cell_database.deletions import forget_destroyed
+from roost.state.cell_database.in_error import put_in_error
+from roost.state.cell_database.ownership import Ownership, find_wanting_work, take_work
 from roost.state.leases import Tenure
 from roost.storage import StorageError
 
@@ -122,10 +122,10 @@ async def work_through(context: CellConductorContext, work: CellQueue) -> None:
         if not work.tenure.holds(context.monotonic()):
             return
         work.own(holder, ())
-        wanting = await context.read(work.database, WantingWork(holder, MOST + work.owned))
+        wanting = await context.read(work.database, find_wanting_work(holder, MOST + work.owned))
         new = tuple(uuid for uuid in wanting if not work.owns(uuid))
         if new:
-            work.own(holder, await context.write(work.database, TakeWork(holder, new)))
+            work.own(holder, await context.write(work.database, take_work(holder, new)))
         await _look_again(context, work)
         now = context.monotonic()
         due = [each for each in work.in_state(FAILED) if work.is_due(each.uuid, now)]
@@ -166,7 +166,7 @@ async def _look_again(context: CellConductorContext, work: CellQueue) -> None:
         if work.was_postponed(each.uuid) and work.is_due(each.uuid, now)
     }
     if due:
-        there = await context.read(work.database, FindInstances(tuple(due)))
+        there = await context.read(work.database, find_instances(tuple(due)))
         work.drop([uuid for uuid, each in due.items() if there.get(uuid) != each])
 
 
@@ -219,7 +219,7 @@ async def _move_now(context: CellConductorContext, work: CellQueue, instance: In
         return None
     assert found.selected is not None
     metrics.MOVES.labels("refused").inc(len(found.tries) - 1)
-    reassign = Reassign(
+    reassign = reassign_instance(
         key=AttemptKey(instance.uuid, instance.attempt),
         selection=found.selected,
         alternates=found.alternates,
@@ -245,9 +245,9 @@ async def _give_up(
 
     ``recorded``: the scheduler has recorded the end of the attempt.
     """
-    ended = await context.read(work.database, AttemptsOf(instance.uuid))
+    ended = await context.read(work.database, ended_attempts_of(instance.uuid))
     reasons = all_reasons([reason_of(each) for each in ended], refusals)
-    abandon = Abandon(
+    abandon = abandon_instance(
         key=AttemptKey(instance.uuid, instance.attempt),
         reason=reasons,
         at=context.clock(),
@@ -271,14 +271,14 @@ async def _end_in_error(
     # If the write that frees fails, they are still abandoned at the next look.
     work.own(work.tenure.holder, [msgspec.structs.replace(each, state=ABANDONED) for each in abandoned])
     uuids = tuple(each.uuid for each in await free(context, abandoned))
-    await context.write(work.database, GiveUp(uuids, context.clock()))
+    await context.write(work.database, put_in_error(uuids, context.clock()))
     work.drop(uuids)
 
 
 async def _forget(context: CellConductorContext, work: CellQueue, destroyed: Sequence[Instance]) -> None:
     """Free the claims of instances that are destroyed, then forget them."""
     uuids = tuple(each.uuid for each in await free(context, destroyed))
-    await context.write(work.database, Forget(uuids, context.clock()))
+    await context.write(work.database, forget_destroyed(uuids, context.clock()))
     work.drop(uuids)
 
 

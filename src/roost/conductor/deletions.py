@@ -18,16 +18,16 @@ from roost.conductor.context import PlacementContext
 from roost.conductor.possible_cells import possible_cells
 from roost.model.history import Requester
 from roost.scheduler.selection.claim_result import one_line
-from roost.state.api_database.build_requests import Unfinished
+from roost.state.api_database.build_requests import find_unfinished
 from roost.state.api_database.mappings import (
     DeleteMapped,
-    ForgetInstances,
-    FreeDeletions,
     InstanceMapping,
-    TakeDeletions,
+    find_free_deletions,
+    forget_instances,
+    take_over_deletions,
 )
 from roost.state.api_database.tables import API
-from roost.state.cell_database.arrivals import PresentInstances
+from roost.state.cell_database.arrivals import find_present
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.leases import Tenure
 from roost.storage import StorageError
@@ -147,11 +147,11 @@ async def carry_deletions(context: PlacementContext, deletions: Deletions) -> No
         return
     try:
         requests = tuple({each.mapping.request_id for each in gone})
-        unfinished = await context.read(API, Unfinished(requests))
+        unfinished = await context.read(API, find_unfinished(requests))
         ended = [each for each in gone if each.mapping.request_id not in unfinished]
         for some in _batches(ended):
             uuids = await _freed(context, some)
-            await context.write(API, ForgetInstances(uuids, context.clock()))
+            await context.write(API, forget_instances(uuids, context.clock()))
             deletions.forget(uuids)
     except Exception as error:
         # Placement over HTTP fails with the errors of its transport too.
@@ -177,7 +177,7 @@ async def _look(context: PlacementContext, cell: str, waiting: Sequence[Deletion
     """Read which instances the cell has destroyed."""
     uuids = tuple(each.mapping.instance_uuid for each in waiting)
     try:
-        there = await context.read(f"cell/{cell}", PresentInstances(uuids))
+        there = await context.read(f"cell/{cell}", find_present(uuids))
     except StorageError as error:
         _later(context, cell, error)
         return
@@ -198,9 +198,9 @@ async def take_deletions(context: PlacementContext, tenure: Tenure, deletions: D
     while True:
         # Those that are carried are among the ones that are found.
         most = AT_ONCE + len(deletions.by_uuid)
-        free = await context.read(API, FreeDeletions(tenure.holder, most))
+        free = await context.read(API, find_free_deletions(tenure.holder, most))
         new = tuple(each for each in free if each[0] not in deletions.by_uuid)[:AT_ONCE]
-        taken = await context.write(API, TakeDeletions(new, tenure.holder)) if new else []
+        taken = await context.write(API, take_over_deletions(new, tenure.holder)) if new else []
         await deletions.add(context, taken)
         # A deletion without its mapping is not carried, and would be found for ever.
         if len(free) < most or not taken:

@@ -24,11 +24,11 @@ from roost.model.visibility import BUILD_FAILED, NO_VALID_HOST, seen, seen_by_pr
 from roost.placement.errors import NotFound
 from roost.placement.interface import Placement
 from roost.state.api_database.asking_cells import ask_cell
-from roost.state.api_database.mappings import InstanceMapping, PageOfMappings
+from roost.state.api_database.mappings import InstanceMapping, page_of_mappings
 from roost.state.api_database.requests import Requests
 from roost.state.cell_database import Cell
-from roost.state.cell_database.hosts import NodesOfHost
-from roost.state.cell_database.instance_search import DescribedInstance, DescribeInstances, SearchInstances
+from roost.state.cell_database.hosts import nodes_of_host
+from roost.state.cell_database.instance_search import DescribedInstance, describe_instances, search_instances
 
 NODES_AT_ONCE = 32
 """Nodes of a host whose claims are asked for at the same time."""
@@ -79,7 +79,7 @@ class InstanceViews:
             if query.state == UNKNOWN:
                 cells = await self._silent(cells)
             found = await self._requests.page(
-                PageOfMappings(
+                page_of_mappings(
                     most=query.limit + 1,
                     after=query.marker or "",
                     request_ids=query.request_ids,
@@ -108,7 +108,7 @@ class InstanceViews:
         self, query: InstancesQuery, project_id: str | None, silent: set[str]
     ) -> list[InstanceMapping]:
         """The mappings of instances that cells find. Adds those that cannot be asked to ``silent``."""
-        search = SearchInstances(
+        search = search_instances(
             most=query.limit + 1,
             after=query.marker or "",
             request_ids=query.request_ids,
@@ -135,7 +135,7 @@ class InstanceViews:
     async def _claimed_on(self, host: str, names: Sequence[str], silent: set[str]) -> set[str]:
         """The consumers with claims on the nodes of a host. Adds cells that cannot be asked to ``silent``."""
         answers = await asyncio.gather(
-            *(ask_cell(self._cells.get(name), NodesOfHost(host)) for name in names)
+            *(ask_cell(self._cells.get(name), nodes_of_host(host)) for name in names)
         )
         silent.update(name for name, answer in zip(names, answers, strict=True) if answer is None)
         roots = [node.node for answer in answers for node in answer or ()]
@@ -157,7 +157,7 @@ class InstanceViews:
         """The cells that cannot be asked now."""
         names = list(self._cells) if only is None else list(only)
         answers = await asyncio.gather(
-            *(ask_cell(self._cells.get(name), SearchInstances(most=1)) for name in names)
+            *(ask_cell(self._cells.get(name), search_instances(most=1)) for name in names)
         )
         return tuple(name for name, answer in zip(names, answers, strict=True) if answer is None)
 
@@ -223,7 +223,7 @@ class InstanceViews:
 
     async def _in_cell(self, name: str, uuids: Sequence[str]) -> Mapping[str, DescribedInstance] | None:
         """Return the instances that a cell has, of the named ones; None if it cannot be asked."""
-        return await ask_cell(self._cells.get(name), DescribeInstances(tuple(uuids)))
+        return await ask_cell(self._cells.get(name), describe_instances(tuple(uuids)))
 
 
 def _is_asked(mapping: InstanceMapping, query: InstancesQuery, project_id: str | None) -> bool:

@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping
 from roost.conductor.claim_release import free_claims
 from roost.conductor.context import PlacementContext
 from roost.scheduler.selection.claim_result import one_line
-from roost.state.api_database.late_claims import LookedAt, NotedInstances
+from roost.state.api_database.late_claims import count_look, noted_instances_after
 from roost.state.api_database.tables import API
-from roost.state.cell_database.in_error import InError
-from roost.state.leases import ReadLeases, Tenure
+from roost.state.cell_database.in_error import find_in_error
+from roost.state.leases import Tenure, leases_of_kind
 from roost.storage import StorageError
 
 LOOK_SECONDS = 20.0
@@ -29,16 +29,16 @@ async def free_late_claims(context: PlacementContext, tenure: Tenure) -> None:
     Of several conductors only one does so: the holder of the first lease. It does no harm if two do. A look
     that a cell did not answer does not count. Raises `StorageError`, and what placement raises.
     """
-    leases = await context.read(API, ReadLeases(tenure.kind))
+    leases = await context.read(API, leases_of_kind(tenure.kind))
     first = next((lease for lease in leases if not lease.vacant), None)
     if first is None or first.holder != tenure.holder:
         return
     after, silent = "", False
-    while noted := await context.read(API, NotedInstances(after)):
+    while noted := await context.read(API, noted_instances_after(after)):
         ended = [uuid for uuid, cell in noted.items() if cell is None]
         for cell, uuids in _by_cell(noted).items():
             try:
-                ended += await context.read(f"cell/{cell}", InError(tuple(uuids)))
+                ended += await context.read(f"cell/{cell}", find_in_error(tuple(uuids)))
             except StorageError as error:
                 silent = True
                 values = {"cell": cell, "error": one_line(error)}
@@ -46,7 +46,7 @@ async def free_late_claims(context: PlacementContext, tenure: Tenure) -> None:
         await _free(context, ended)
         after = [*noted][-1]
     if not silent:
-        await context.write(API, LookedAt())
+        await context.write(API, count_look())
 
 
 def _by_cell(noted: Mapping[str, str | None]) -> dict[str, list[str]]:

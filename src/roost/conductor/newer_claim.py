@@ -2,8 +2,8 @@
 
 from roost.conductor.context import PlacementContext
 from roost.model.instance import Instance
-from roost.state.cell_database.arrivals import FindInstances
-from roost.state.cell_database.reshapes import Claimed, FollowClaims
+from roost.state.cell_database.arrivals import find_instances
+from roost.state.cell_database.reshapes import Claimed, follow_claims
 
 
 async def follow_claim(context: PlacementContext, database: str, instance: Instance) -> bool:
@@ -19,9 +19,9 @@ async def follow_claim(context: PlacementContext, database: str, instance: Insta
         tree = await context.placement.tree(instance.node)
         claimed = {instance.uuid: Claimed(held.allocations, held.consumer.generation)}
         names = {each.uuid: each.name for each in tree}
-        follow = FollowClaims(instance.node, names, claimed, context.clock())
+        follow = follow_claims(instance.node, names, claimed, context.clock())
         if await context.write(database, follow):
             values = {"instance": instance.uuid, "host": instance.host}
             context.log("the row of an instance follows its claim, which was reshaped", values)
-    row = (await context.read(database, FindInstances((instance.uuid,)))).get(instance.uuid)
+    row = (await context.read(database, find_instances((instance.uuid,)))).get(instance.uuid)
     return row is None or row.selection != instance.selection

@@ -32,17 +32,17 @@ from roost.scheduler.errors import SchedulerError
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, result_of
 from roost.state.api_database.build_requests import (
-    DeleteOwned,
     FinishRequest,
-    IsOwner,
     OwnedRequest,
-    RetakeRequest,
+    delete_owned,
+    is_owner,
+    retake_request,
 )
 from roost.state.api_database.cell_mappings import CELL0
-from roost.state.api_database.late_claims import NoteLateClaims
-from roost.state.api_database.mappings import MapInstances, TakeOverMappings
+from roost.state.api_database.late_claims import note_late_claims
+from roost.state.api_database.mappings import MapInstances, take_over_mappings
 from roost.state.api_database.tables import API
-from roost.state.cell_database.arrivals import AddInstances, Arrival, SettleTakeover
+from roost.state.cell_database.arrivals import AddInstances, Arrival, settle_takeover
 
 
 class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ async def _to_the_end(
 
 async def _retaken(context: SuperConductorContext, owned: OwnedRequest) -> OwnedRequest:
     """The request under another number of the same owner. Raises `Fenced`."""
-    if not await context.write(API, RetakeRequest(owned.key)):
+    if not await context.write(API, retake_request(owned.key)):
         raise Fenced
     return msgspec.structs.replace(owned, epoch=owned.epoch + 1)
 
@@ -151,7 +151,7 @@ async def _settled(
 
     Instances whose deletion is accepted are in neither: they are not placed.
     """
-    found = await context.write(API, TakeOverMappings(*owned.key))  # type: ignore[arg-type]
+    found = await context.write(API, take_over_mappings(*owned.key))  # type: ignore[arg-type]
     if found is None:
         raise Fenced
     wanted = [mapping for mapping in found if not mapping.deleted]
@@ -175,7 +175,7 @@ async def _settled(
 async def _settle(
     context: SuperConductorContext, cell: str, uuids: Sequence[str], epoch: int, at: float
 ) -> dict[str, Instance]:
-    return await context.write(f"cell/{cell}", SettleTakeover(tuple(uuids), epoch, at))
+    return await context.write(f"cell/{cell}", settle_takeover(tuple(uuids), epoch, at))
 
 
 async def _place(
@@ -192,7 +192,7 @@ async def _place(
     generations = {} if fresh else await _generations(context, missing)
     # A later owner may have claimed before these generations were read, and its claim would be replaced. One
     # that comes from here on changes the generations.
-    if generations and not await context.read(API, IsOwner(owned.key)):
+    if generations and not await context.read(API, is_owner(owned.key)):
         raise Fenced
     try:
         destinations = await context.scheduler.select_destinations(
@@ -259,7 +259,7 @@ async def _add(
     out = [uuid for uuid, arrival in arrivals.items() if arrival is Arrival.FENCED]
     if out:
         context.log("instances are no longer to arrive in the cell", {"cell": cell, "instances": out})
-        if not await context.write(API, DeleteOwned(owned.key, tuple(out), at)):
+        if not await context.write(API, delete_owned(owned.key, tuple(out), at)):
             raise Fenced
 
 
@@ -275,7 +275,7 @@ async def _mapped(
         # The next owner replaces or frees these claims, unless they came after the request's end.
         if claimed:
             late = tuple(each.instance for each in claimed)
-            await context.write(API, NoteLateClaims(late))
+            await context.write(API, note_late_claims(late))
         raise Fenced
     return going
 

@@ -13,20 +13,25 @@ from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest
 from roost.process.logs import RequestIds
 from roost.scheduler.selection.claim_result import one_line
-from roost.state.api_database.build_requests import AcceptRequest, FreeRequests, OwnedRequest, TakeRequests
+from roost.state.api_database.build_requests import (
+    AcceptRequest,
+    OwnedRequest,
+    find_free_requests,
+    take_requests,
+)
 from roost.state.api_database.events import PRUNED_AT_ONCE as EVENTS_AT_ONCE
-from roost.state.api_database.events import PruneEvents
-from roost.state.api_database.kept_answers import KEPT_SECONDS, Once, PruneAnswers
+from roost.state.api_database.events import prune_events
+from roost.state.api_database.kept_answers import KEPT_SECONDS, Once, prune_kept_answers
 from roost.state.api_database.kept_answers import PRUNED_AT_ONCE as ANSWERS_AT_ONCE
 from roost.state.api_database.mappings import (
-    CompleteMappings,
-    ForgetInstances,
-    IncompleteMappings,
     InstanceMapping,
+    fill_in_projects,
+    forget_instances,
+    mappings_without_project,
 )
-from roost.state.api_database.past import PRUNED_AT_ONCE, PrunePastMappings
+from roost.state.api_database.past import PRUNED_AT_ONCE, prune_past_mappings
 from roost.state.api_database.tables import API
-from roost.state.cell_database.arrivals import FindInstances
+from roost.state.cell_database.arrivals import find_instances
 from roost.state.leases import FREED, Tenure
 from roost.storage import StorageError
 
@@ -108,13 +113,13 @@ class RequestWorker:
         """Take up some requests without an owner; returns whether there may be more."""
         # The read finds those that this process carries, too.
         most = TAKEN_AT_ONCE + len(self.carrying) + len(self.failed)
-        free = await self._context.read(API, FreeRequests(self.tenure.holder, most))
+        free = await self._context.read(API, find_free_requests(self.tenure.holder, most))
         # As carried now, not before the read: the read also finds requests accepted meanwhile.
         known = self.carrying | self.failed.keys()
         new = tuple(key for key in free if key.request_id not in known)[:TAKEN_AT_ONCE]
         if not new:
             return False
-        taken = await self._context.write(API, TakeRequests(new, self.tenure.holder))
+        taken = await self._context.write(API, take_requests(new, self.tenure.holder))
         self.failed.update(dict.fromkeys(taken.unreadable, math.inf))
         for owned in taken.owned:
             self._context.log("resuming a request", {"request_id": owned.request.request_id})
@@ -167,9 +172,9 @@ class RequestWorker:
         while True:
             older = self._context.clock() - days * DAY
             try:
-                while await self._context.write(API, PrunePastMappings(older)) == PRUNED_AT_ONCE:
+                while await self._context.write(API, prune_past_mappings(older)) == PRUNED_AT_ONCE:
                     pass
-                while await self._context.write(API, PruneEvents(older)) == EVENTS_AT_ONCE:
+                while await self._context.write(API, prune_events(older)) == EVENTS_AT_ONCE:
                     pass
             except StorageError as error:
                 values = {"error": one_line(error)}
@@ -181,7 +186,7 @@ class RequestWorker:
         while True:
             older = self._context.clock() - KEPT_SECONDS
             try:
-                while await self._context.write(API, PruneAnswers(older)) == ANSWERS_AT_ONCE:
+                while await self._context.write(API, prune_kept_answers(older)) == ANSWERS_AT_ONCE:
                     pass
             except StorageError as error:
                 values = {"error": one_line(error)}
@@ -193,7 +198,7 @@ class RequestWorker:
         after, late = "", 0
         while True:
             try:
-                found = await self._context.read(API, IncompleteMappings(COMPLETED_AT_ONCE, after))
+                found = await self._context.read(API, mappings_without_project(COMPLETED_AT_ONCE, after))
                 late += await _complete(self._context, found)
             except StorageError:
                 await self._context.sleep(self.tenure.times.lease)
@@ -239,12 +244,12 @@ async def _complete(context: SuperConductorContext, found: list[InstanceMapping]
     late = 0
     for cell, uuids in by_cell.items():
         try:
-            there = await context.read(f"cell/{cell}", FindInstances(tuple(uuids)))
+            there = await context.read(f"cell/{cell}", find_instances(tuple(uuids)))
         except StorageError:
             late += len(uuids)
             continue
-        await context.write(API, CompleteMappings(tuple(there.values())))
+        await context.write(API, fill_in_projects(tuple(there.values())))
         gone = tuple(uuid for uuid in uuids if uuid not in there)
         if gone:
-            await context.write(API, ForgetInstances(gone, context.clock()))
+            await context.write(API, forget_instances(gone, context.clock()))
     return late

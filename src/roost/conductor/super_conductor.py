@@ -33,7 +33,7 @@ from roost.state.api_database.audit import LEASE
 from roost.state.api_database.build_requests import clean_request
 from roost.state.cell_database import Cell
 from roost.state.cell_database.cell import GONE, changed
-from roost.state.leases import LeaseTimes, ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
+from roost.state.leases import LeaseTimes, Tenure, keep_lease, release_lease, renew, vacate_all, watch_leases
 from roost.storage import Database, DatabaseUnavailable, StorageError
 
 KIND = "conductor"
@@ -120,7 +120,7 @@ class SuperConductor:
         """
         if alone:
             for kind in (KIND, LEASE):
-                await self._api.write(VacateAll(kind))
+                await self._api.write(vacate_all(kind))
         await renew(self._context, "api", self._tenure)
 
     async def resume(self) -> None:
@@ -199,7 +199,7 @@ class SuperConductor:
             if not tenure.holder:
                 continue
             try:
-                await self._api.write(ReleaseLease(tenure.name, tenure.holder))
+                await self._api.write(release_lease(tenure.name, tenure.holder))
             except StorageError as error:
                 _log.warning("the lease could not be given back", error=str(error))
 

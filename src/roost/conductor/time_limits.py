@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from roost.process.context import Context, Work
 from roost.process.options import OptionStruct, option
-from roost.state.cell_database.building import AttemptKey, FailAttempts
-from roost.state.cell_database.deletions import EndDeletions
-from roost.state.cell_database.fences import TrimFences
-from roost.state.cell_database.history import PRUNED_AT_ONCE, PrunePast
-from roost.state.cell_database.overdue_work import AttemptsAssigned, DeletionsAwaited, Stamp
+from roost.state.cell_database.building import AttemptKey, fail_attempts
+from roost.state.cell_database.deletions import end_deletions
+from roost.state.cell_database.fences import trim_fences
+from roost.state.cell_database.history import PRUNED_AT_ONCE, prune_past
+from roost.state.cell_database.overdue_work import Stamp, attempts_assigned, deletions_awaited
 from roost.state.cell_database.ownership import work_topic
 from roost.state.leases import Standstill
 from roost.storage import StorageError
@@ -63,9 +63,9 @@ async def limit_builds(context: Context, cell: str, limits: TimeLimits) -> None:
     reason = f"the host has not confirmed the build within {limits.build_seconds:g} seconds"
     standing: Standstill[AttemptKey] = _standstill(limits.build_seconds)
     while True:
-        overdue = await _overdue(context, cell, AttemptsAssigned(), limits.build_seconds, standing)
+        overdue = await _overdue(context, cell, attempts_assigned(), limits.build_seconds, standing)
         for some in _batches(overdue):
-            fail = FailAttempts(some, reason, context.clock(), cell)
+            fail = fail_attempts(some, reason, context.clock(), cell)
             ended = await _written(context, cell, fail)
             if ended is None:
                 break
@@ -79,9 +79,9 @@ async def limit_deletions(context: Context, cell: str, limits: TimeLimits) -> No
     """Let deletions go on whose hosts show no sign of life, for ever. The orders to destroy stay."""
     standing: Standstill[AttemptKey] = _standstill(limits.destroy_seconds)
     while True:
-        overdue = await _overdue(context, cell, DeletionsAwaited(), limits.destroy_seconds, standing)
+        overdue = await _overdue(context, cell, deletions_awaited(), limits.destroy_seconds, standing)
         for some in _batches(overdue):
-            ended = await _written(context, cell, EndDeletions(some, context.clock()))
+            ended = await _written(context, cell, end_deletions(some, context.clock()))
             if ended is None:
                 break
             if ended:
@@ -93,8 +93,8 @@ async def trim_past(context: Context, cell: str, limits: TimeLimits) -> None:
     """Remove tombstones and histories of instances that were deleted long ago, once an hour, for ever."""
     while True:
         now = context.clock()
-        await _written(context, cell, TrimFences(now - limits.tombstone_days * DAY))
-        prune = PrunePast(now - limits.history_days * DAY)
+        await _written(context, cell, trim_fences(now - limits.tombstone_days * DAY))
+        prune = prune_past(now - limits.history_days * DAY)
         while await _written(context, cell, prune) == PRUNED_AT_ONCE:
             pass
         await context.sleep(3600.0)

@@ -26,7 +26,7 @@ Routine: TypeAlias = Coroutine[Any, Any, T]
 
 
 class Work(Protocol[T_co]):
-    """The statements of one transaction and their result: a frozen struct, named for what it does.
+    """The statements of one transaction and their result: a call of a transaction, or a struct.
 
     A transaction that is rolled back runs again, so a work has no effect except on the connection.
     """
@@ -52,7 +52,7 @@ class Context(Protocol):
     def read(self, database: str, work: Work[T], /) -> Awaitable[T]:
         """Run a work in a transaction that reads one snapshot of a database.
 
-        A work whose type has ``is_short = True`` runs without a transaction (`roost.storage.Database.read`).
+        A short read runs without a transaction (`roost.storage.transactions.short_read`).
         ``database``: ``api``, or ``cell/NAME``. Raises `StorageError`.
         """
 

@@ -4,6 +4,7 @@ database            one database: threads of short reads, of long reads and of w
 database_url        the URL of a database, as an option gives it, which never prints its secrets
 refused_writes      checks whether a full database takes writes again, and makes room for them
 group_commit        writes that wait at the same time share a transaction
+transactions        functions that are the statements of a transaction, bound to their arguments
 batches             writes of one type that wait at the same time share their statements
 engine              opening and set-up of connections, and their time limits
 psycopg_connection  PostgreSQL connections that close when the server does not answer in time
@@ -39,6 +40,7 @@ from roost.storage.refused_writes import check_writes, make_room
 from roost.storage.row_inserts import insert_missing, insert_rows
 from roost.storage.schema import EXACT, Schema
 from roost.storage.statements import NAMES_PER_STATEMENT, deferred_exists, in_batches, pipelined
+from roost.storage.transactions import Transaction, entering, short_read, states_entered, transaction
 
 __all__ = [
     "ANSWER_SECONDS",
@@ -60,11 +62,13 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "StorageError",
+    "Transaction",
     "as_url",
     "check_writes",
     "configured_url",
     "deferred_exists",
     "driver_message",
+    "entering",
     "identity_table",
     "in_batches",
     "insert_missing",
@@ -75,5 +79,8 @@ __all__ = [
     "one_of_constants",
     "pipelined",
     "read_identity",
+    "short_read",
+    "states_entered",
     "table_refusing",
+    "transaction",
 ]

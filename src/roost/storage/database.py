@@ -151,7 +151,7 @@ class Database:
         ``by_key``: it reads rows by key, which are few however large the cloud is. It then runs in the thread
         of short reads, and does not wait for long ones.
 
-        A work whose type has ``is_short = True`` needs no transaction: it is one short statement, or several
+        A short read (`roost.storage.short_read`) needs no transaction: it is one short statement, or several
         that may each see another snapshot. It runs as by `autocommit_read`, so a statement costs one message
         to a server instead of three.
 

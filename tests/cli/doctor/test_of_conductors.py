@@ -10,10 +10,10 @@ from roost.cli.listen_options import ListenOptions
 from roost.model.node import NodeReport
 from roost.process.option_source import Setting, Source
 from roost.server.workers.listeners import Address
-from roost.state.api_database.cell_mappings import CellMapping, MapCells
+from roost.state.api_database.cell_mappings import CellMapping, write_cell_mappings
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
-from roost.state.cell_database.node_reports import KeepReports
+from roost.state.cell_database.node_reports import keep_reports
 from roost.storage import Database, Schema
 from support.programs import write_config
 
@@ -36,7 +36,7 @@ def made(path: Path, schema: Schema, *mappings: CellMapping) -> None:
     database = Database(f"sqlite:///{path}")
     schema.prepare(database)
     if mappings:
-        database.write_now(MapCells(mappings))
+        database.write_now(write_cell_mappings(mappings))
     asyncio.run(database.close())
 
 
@@ -80,7 +80,7 @@ def test_hosts_that_are_not_reshaped_are_told(tmp_path: Path) -> None:
         NodeReport(host=f"h{n}", node=f"node-{n}", cell="", refused=reason if n else None) for n in range(3)
     ]
     database = Database(f"sqlite:///{tmp_path / 'cell1.db'}")
-    database.write_now(KeepReports(tuple(reports)))
+    database.write_now(keep_reports(tuple(reports)))
     asyncio.run(database.close())
     [told] = [each for each in found(config)["conductors' databases"] if each[0] == "warn"]
     assert told == (

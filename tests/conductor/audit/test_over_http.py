@@ -12,8 +12,8 @@ from roost.cli.service_client import ServiceClient
 from roost.conductor.audit.findings import DRY_RUN
 from roost.conductor.audit.rounds import AuditOptions, audit_round, audit_tenure
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.state.api_database.audit import AskForRound, ReadState
-from roost.state.api_database.late_claims import NoteLateClaims
+from roost.state.api_database.audit import ask_for_audit_round, read_audit_state
+from roost.state.api_database.late_claims import note_late_claims
 from roost.state.leases import LeaseTimes, Tenure, renew
 from support.conducting import Conductors
 from support.conductor_api import ADMIN, TOKEN, api
@@ -72,7 +72,7 @@ def test_a_claim_that_may_come_late_is_left_to_those_who_look_for_it(tmp_path) -
     async def run() -> None:
         async with api(tmp_path) as (now, client):
             await leak(now)
-            await now.requests.database.write(NoteLateClaims(LEAKED[:1]))
+            await now.requests.database.write(note_late_claims(LEAKED[:1]))
             await run_round(now)
             found = (await client.get(PATH, headers=ADMIN)).json()["findings"]
             assert [each["subject"] for each in found] == [*LEAKED[1:]]
@@ -86,12 +86,12 @@ def test_a_round_is_asked_for_with_the_repairs_that_it_may_make(tmp_path) -> Non
         async with api(tmp_path) as (now, client):
             answer = await client.post(f"{PATH}/rounds", json={"most": 7}, headers=ADMIN)
             assert (answer.status_code, answer.json()) == (202, {"round": 1})
-            state = await now.requests.database.read(ReadState())
+            state = await now.requests.database.read(read_audit_state())
             assert (state.asked, state.permitted) == (True, 7)
             await run_round(now)
-            state = await now.requests.database.read(ReadState())
+            state = await now.requests.database.read(read_audit_state())
             assert (state.asked, state.permitted, state.ended) == (False, 0, 1)
-            assert await now.requests.database.write(AskForRound(0)) == 2
+            assert await now.requests.database.write(ask_for_audit_round(0)) == 2
 
     asyncio.run(run())
 
@@ -198,6 +198,6 @@ def test_a_dry_run_permits_no_repairs(tmp_path) -> None:
             both = await client.post(f"{PATH}/rounds", json={"most": 7, "dry_run": True})
             assert both.status_code == 400 and "dry run" in both.text
             assert (await client.post(f"{PATH}/rounds", json={"dry_run": True})).status_code == 202
-            assert (await now.requests.database.read(ReadState())).permitted == DRY_RUN
+            assert (await now.requests.database.read(read_audit_state())).permitted == DRY_RUN
 
     asyncio.run(run())

@@ -4,7 +4,7 @@ from roost.conductor.audit.findings import CLAIM_AGAIN, MISSING_CLAIM, Observed
 from roost.conductor.audit.repairs import repair
 from roost.model.instance import ACTIVE
 from roost.state.api_database.mappings import InstanceMapping
-from roost.state.cell_database.claimed_again import ClaimedAgain
+from roost.state.cell_database.claimed_again import note_claimed_again
 from support.cells import instance, selection
 from support.stepped_contexts import SteppedContext
 
@@ -28,7 +28,7 @@ def test_a_first_claim_of_an_instance_that_has_ended_meanwhile_is_freed_again() 
     [[written]] = claim.arguments
     assert (written.generation, written.allocations) == (None, {"node-a": {"VCPU": 1}})
     noted = repairing.send(None)
-    assert (noted.name, noted.arguments) == ("write", ("cell/cell1", ClaimedAgain("i", 1, 1)))
+    assert (noted.name, noted.arguments) == ("write", ("cell/cell1", note_claimed_again("i", 1, 1)))
     freed = repairing.send(False)
     assert freed.name == "placement.write_allocations"
     [[written]] = freed.arguments

@@ -8,12 +8,13 @@ from roost.conductor.events.cell_logs import PRUNE_SECONDS, keep_cell_logs, numb
 from roost.state.cell_database.state_changes import (
     NUMBERED_AT_ONCE,
     PRUNED_AT_ONCE,
-    HasUnnumbered,
-    NumberChanges,
-    PruneChanges,
+    has_unnumbered,
+    number_new_changes,
+    prune_changes,
 )
 from roost.storage import DatabaseUnavailable
 from support.stepped_contexts import SteppedContext
+from support.works import is_of
 
 
 class Cells(SteppedContext):
@@ -48,14 +49,14 @@ class Cells(SteppedContext):
         new = self.new[cell]
         if new is None:
             raise DatabaseUnavailable("away")
-        if isinstance(work, HasUnnumbered):
+        if is_of(work, has_unnumbered):
             return new > 0
-        self.written.append((cell, type(work).__name__))
-        if isinstance(work, NumberChanges):
+        self.written.append((cell, work.name))
+        if is_of(work, number_new_changes):
             done = min(new, NUMBERED_AT_ONCE)
             self.new[cell] = new - done
             return done
-        assert isinstance(work, PruneChanges)
+        assert is_of(work, prune_changes)
         done = min(self.old[cell], PRUNED_AT_ONCE)
         self.old[cell] -= done
         return done
@@ -65,7 +66,7 @@ def test_all_that_is_new_is_numbered_and_what_is_not_writes_nothing() -> None:
     cells = Cells(quiet=0, away=None, busy=2 * NUMBERED_AT_ONCE + 1)
     cells.run(number_changes(cells, list(cells.new)))
     assert cells.new == {"quiet": 0, "away": None, "busy": 0}
-    assert cells.written == [("busy", "NumberChanges")] * 3
+    assert cells.written == [("busy", "number_new_changes")] * 3
     assert cells.logged == ["a cell's events are told later"]
 
 

@@ -3,10 +3,10 @@
 import asyncio
 from typing import Any
 
-from roost.conductor.events.cell_outages import NoteOutages, SeenOutage
+from roost.conductor.events.cell_outages import SeenOutage, note_outages_now
 from roost.conductor.hosts.watch import ServiceWatch
-from roost.state.api_database.cell_mappings import CellMapping, MapCells
-from roost.state.api_database.events import EventsAfter
+from roost.state.api_database.cell_mappings import CellMapping, write_cell_mappings
+from roost.state.api_database.events import events_after
 from roost.state.api_database.tables import SCHEMA
 from roost.state.leases import LeaseTimes
 from roost.storage import Database, DatabaseUnavailable
@@ -98,11 +98,11 @@ def test_two_processes_tell_an_outage_once(place: Place) -> None:
     async def run() -> None:
         first, second = (Database(place.at(number)) for number in range(2))
         upgrade_empty(SCHEMA, first)
-        await first.write(MapCells((CellMapping("c", "cell_c"),)))
+        await first.write(write_cell_mappings((CellMapping("c", "cell_c"),)))
         for away, at in ((True, 1.0), (False, 4.0)):
-            seen = NoteOutages((SeenOutage("c", away, at, "gone"),))
+            seen = note_outages_now((SeenOutage("c", away, at, "gone"),))
             await asyncio.gather(*(database.write(seen) for database in (first, second, first)))
-        found = await second.read(EventsAfter(None, 99))
+        found = await second.read(events_after(None, 99))
         assert found is not None
         told = [(each.kind, each.detail) for each in found.events]
         assert told == [("cell_down", "gone"), ("cell_up", "after 3 s")]

@@ -11,12 +11,12 @@ from roost.state.api_database import events
 from roost.state.api_database.event_types import CloudEvent
 from roost.state.api_database.events import (
     EventFilter,
-    EventsAfter,
     MarkedEvent,
-    ObserveEvents,
-    PruneEvents,
     ReadEvents,
     append_events,
+    events_after,
+    observe_events,
+    prune_events,
 )
 from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database
@@ -34,7 +34,7 @@ def append(database: Database, *new: CloudEvent) -> None:
 
 
 def after(database: Database, position: int | None, most: int = 9, **wanted: object) -> ReadEvents:
-    found = database.read_now(EventsAfter(position, most, EventFilter(**wanted)))  # type: ignore[arg-type]
+    found = database.read_now(events_after(position, most, EventFilter(**wanted)))  # type: ignore[arg-type]
     assert found is not None
     assert [position for position, _ in found.numbered] == list(found.ids)
     return found._replace(until=None, ids=())
@@ -54,7 +54,7 @@ def test_events_are_read_by_page_and_filter(place: Place) -> None:
         assert after(first, None, cell="cell1", host="a").events == new[:1]
         assert after(first, None, since=2.0) == ReadEvents(new[1:], 3, 3)
         assert after(first, None, since=9.0) == ReadEvents([], 3, 3)
-        assert first.read_now(EventsAfter(4, 9)) is None, "a position of a later time"
+        assert first.read_now(events_after(4, 9)) is None, "a position of a later time"
 
 
 def test_what_is_rolled_back_has_not_happened(place: Place) -> None:
@@ -109,15 +109,15 @@ def test_what_several_observe_is_one_event(place: Place) -> None:
 
     def observe(database: Database, part: list[MarkedEvent]) -> int:
         both.wait()
-        return database.write_now(ObserveEvents(tuple(part)))
+        return database.write_now(observe_events(tuple(part)))
 
     with two_processes(place, SCHEMA) as databases, ThreadPoolExecutor(2) as threads:
         written = list(threads.map(observe, databases, (seen[:15], seen[5:])))
         assert sum(written) == 20, written
         found = after(databases[0], None, most=99).events
         assert sorted(each.host or "" for each in found) == sorted(f"h{number}" for number in range(20))
-        assert databases[0].write_now(ObserveEvents(tuple(seen))) == 0, "a second time changes nothing"
-        assert databases[0].write_now(ObserveEvents((seen[0], seen[0]))) == 0
+        assert databases[0].write_now(observe_events(tuple(seen))) == 0, "a second time changes nothing"
+        assert databases[0].write_now(observe_events((seen[0], seen[0]))) == 0
 
 
 def test_old_events_are_pruned_and_positions_stay(tmp_path, monkeypatch) -> None:
@@ -125,13 +125,13 @@ def test_old_events_are_pruned_and_positions_stay(tmp_path, monkeypatch) -> None
     database = Database(f"sqlite:///{tmp_path}/api.db")
     upgrade_empty(SCHEMA, database)
     append(database, *(event(f"h{number}", float(number)) for number in range(10)))
-    assert database.write_now(PruneEvents(6.0)) == 6
+    assert database.write_now(prune_events(6.0)) == 6
     assert after(database, None, most=2) == ReadEvents([event("h6", 6.0), event("h7", 7.0)], 8, 10)
     assert after(database, 1, most=2).position == 8, "what was pruned is skipped"
     # A filter that lets nothing pass looks through a bounded part, and the reader goes on from there.
     assert after(database, None, host="h9") == ReadEvents([], 9, 10)
     assert after(database, 9, host="h9") == ReadEvents([event("h9", 9.0)], 10, 10)
-    database.write_now(PruneEvents(99.0))
+    database.write_now(prune_events(99.0))
     assert after(database, None) == ReadEvents([], 10, 10)
     append(database, event("later"))
     assert after(database, 10).events == [event("later")]

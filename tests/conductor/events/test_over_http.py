@@ -3,12 +3,13 @@
 import asyncio
 from typing import Any
 
-from roost.conductor.agent_endpoint.sessions import FreeSessions, OpenSession
+from roost.conductor.agent_endpoint.sessions import OpenSession, free_all_sessions
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.model.service_version import SERVICE_VERSION
-from roost.state.api_database.events import ObserveEvents
+from roost.state.api_database.events import observe_events
 from roost.storage import Database, DatabaseUnavailable
 from support.conductor_api import ADMIN, TOKEN, api, detail
+from support.works import is_of
 
 EVENTS = "/v1/events"
 
@@ -92,11 +93,11 @@ def test_hosts_up_and_down_are_told_once_by_two_conductors(tmp_path, monkeypatch
             await both()
             await now.cells["cell1"].write(session("new"))
             await both()
-            await now.cells["cell1"].write(FreeSessions())
+            await now.cells["cell1"].write(free_all_sessions())
             write = type(api_database).write
 
             async def away(database: Database, work: object) -> Any:
-                if isinstance(work, ObserveEvents):
+                if is_of(work, observe_events):
                     raise DatabaseUnavailable("away")
                 return await write(database, work)  # type: ignore[arg-type]
 

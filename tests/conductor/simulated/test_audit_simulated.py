@@ -30,15 +30,15 @@ from roost.placement.errors import CannotAllocate
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.state.api_database.audit import (
     DONE,
-    AskForRound,
-    BeginRepair,
-    ReadFindings,
-    ReadRepairs,
-    ReadState,
+    ask_for_audit_round,
+    begin_repair,
+    read_audit_state,
+    read_findings,
+    read_repairs,
 )
-from roost.state.api_database.mappings import FindMappings
+from roost.state.api_database.mappings import find_mappings
 from roost.state.api_database.tables import instance_mappings
-from roost.state.cell_database.attempts import AttemptsOf
+from roost.state.cell_database.attempts import ended_attempts_of
 from roost.state.cell_database.rows import selection_text
 from roost.state.cell_database.tables import instances
 from support.clouds import spec
@@ -90,7 +90,7 @@ def test_a_claim_that_arrives_again_after_its_instance_is_freed_with_its_proof(s
         assert held is not None
         cloud.wait_for_rounds(2)
         assert cloud.placement.held(ONE) is None
-        [repair] = cloud.read("api", ReadRepairs(None, 10))
+        [repair] = cloud.read("api", read_repairs(None, 10))
         assert (repair.finding.kind, repair.finding.subject) == (LEAKED_CLAIM, ONE)
         assert (repair.finding.action, repair.result) == (FREE_CLAIM, DONE)
         proof = {"generation": held.consumer.generation, "allocations": held.allocations}
@@ -104,7 +104,7 @@ def test_a_claim_of_the_same_type_that_no_conductor_made_is_left_alone() -> None
         claim_again(cloud, "of-another-program")
         cloud.wait_for_rounds(3)
         assert cloud.placement.held("of-another-program") is not None
-        [(_, finding)] = cloud.read("api", ReadFindings(0, 10))
+        [(_, finding)] = cloud.read("api", read_findings(0, 10))
         assert "another program" in finding.waits_for
         cloud.placement.free(("of-another-program",))
         cloud.finish()
@@ -120,7 +120,7 @@ def test_nothing_is_freed_while_its_host_does_not_report() -> None:
         claim_again(cloud, ONE)
         cloud.wait_for_rounds(3)
         assert cloud.placement.held(ONE) is not None
-        [(_, finding)] = cloud.read("api", ReadFindings(0, 10))
+        [(_, finding)] = cloud.read("api", read_findings(0, 10))
         assert "shows no sign of life" in finding.waits_for
         for agent in cloud.agents:
             agent.go_on()
@@ -136,28 +136,28 @@ def test_many_repairs_at_once_wait_for_an_operator_who_permits_them() -> None:
         claim_again(cloud, *uuids)
         cloud.wait_for_rounds(3)
         assert all(map(cloud.placement.held, uuids))
-        state = cloud.read("api", ReadState())
+        state = cloud.read("api", read_audit_state())
         assert state.report.findings == 4
         assert "4 repairs are due" in state.report.asks
-        cloud.network.databases["api"].run(AskForRound(3), True)
+        cloud.network.databases["api"].run(ask_for_audit_round(3), True)
         cloud.wait_for_rounds(1)
         assert sum(cloud.placement.held(uuid) is not None for uuid in uuids) == 1
         # The one that is left is few enough.
         cloud.finish()
         assert not any(map(cloud.placement.held, uuids))
-        assert len(cloud.read("api", ReadRepairs(None, 10))) == 4
+        assert len(cloud.read("api", read_repairs(None, 10))) == 4
 
 
 def test_a_dry_run_repairs_nothing_and_says_what_it_would() -> None:
     with Audited() as cloud:
         gone(cloud, ONE)
         cloud.wait_for_rounds(1)
-        cloud.network.databases["api"].run(AskForRound(DRY_RUN), True)
+        cloud.network.databases["api"].run(ask_for_audit_round(DRY_RUN), True)
         claim_again(cloud, ONE)
         cloud.wait_for_rounds(1)
         assert cloud.placement.held(ONE) is not None
-        assert cloud.read("api", ReadState()).report.asks == "1 repairs are due; this was a dry run"
-        [(_, finding)] = cloud.read("api", ReadFindings(0, 10))
+        assert cloud.read("api", read_audit_state()).report.asks == "1 repairs are due; this was a dry run"
+        [(_, finding)] = cloud.read("api", read_findings(0, 10))
         assert (finding.action, finding.waits_for) == (FREE_CLAIM, None)
         cloud.finish()
         assert cloud.placement.held(ONE) is None
@@ -174,9 +174,9 @@ def test_a_claim_that_changes_between_the_looks_and_the_repair_is_left_alone() -
             cloud.placement.select(HostRequest(spec(1), (ONE,), 0, 1, {ONE: 1}))
             return 0.0
 
-        cloud.before(BeginRepair, claim_anew, "super")
+        cloud.before(begin_repair, claim_anew, "super")
         cloud.wait_for_rounds(1)
-        [repair] = cloud.read("api", ReadRepairs(None, 10))
+        [repair] = cloud.read("api", read_repairs(None, 10))
         assert "refused" in repair.result
         assert cloud.placement.held(ONE) is not None
         cloud.finish()
@@ -192,7 +192,7 @@ def repairs_of(cloud: Scripted) -> list[tuple[str, str, str | None]]:
     """All repairs that were made: kind, action, result."""
     return [
         (each.finding.kind, each.finding.action, each.result)
-        for each in reversed(cloud.read("api", ReadRepairs(None, 10)))
+        for each in reversed(cloud.read("api", read_repairs(None, 10)))
     ]
 
 
@@ -287,7 +287,7 @@ def test_a_guest_of_an_instance_that_was_deleted_is_destroyed(seed: int) -> None
         host.guests[ONE] = 1
         cloud.wait_for_rounds(3)
         assert ONE not in host.guests
-        [repair] = cloud.read("api", ReadRepairs(None, 10))
+        [repair] = cloud.read("api", read_repairs(None, 10))
         assert (repair.finding.kind, repair.finding.action) == (UNKNOWN_GUEST, DESTROY_GUEST)
         [[guest]] = repair.finding.proof["guests"].values()
         assert (guest["instance"], guest["attempt"], guest["host"]) == (ONE, 1, host.name)
@@ -298,7 +298,7 @@ def test_a_guest_of_an_earlier_attempt_is_destroyed_and_that_of_the_present_one_
     with Audited() as cloud:
         row = active(cloud, 1)
         assert row.attempt == 2
-        [attempt] = cloud.read(f"cell/{row.selection.cell}", AttemptsOf(ONE))
+        [attempt] = cloud.read(f"cell/{row.selection.cell}", ended_attempts_of(ONE))
         cloud.guests.hosts[attempt.host].guests[ONE] = 1
         cloud.wait_for_rounds(3)
         assert cloud.guests.running(ONE) == [(row.host, 2)]
@@ -319,12 +319,12 @@ def test_a_guest_of_an_attempt_that_its_cell_does_not_know_is_left_to_an_operato
         other.guests[ONE] = attempt
         cloud.wait_for_rounds(3)
         assert other.guests[ONE] == attempt
-        [(_, finding)] = cloud.read("api", ReadFindings(0, 10))
+        [(_, finding)] = cloud.read("api", read_findings(0, 10))
         assert (finding.kind, finding.action) == (UNKNOWN_GUEST, None)
         assert f"host {other.name} has a guest of attempt {attempt}" in finding.detail
         del other.guests[ONE]
         cloud.wait_for_rounds(3)
-        assert not cloud.read("api", ReadFindings(0, 10))
+        assert not cloud.read("api", read_findings(0, 10))
         cloud.finish()
 
 
@@ -338,7 +338,7 @@ def lose(cloud: Scripted, database: str, table: sa.Table, column: str) -> None:
 
 
 def findings_of(cloud: Scripted) -> set[tuple[str, str | None]]:
-    return {(each.kind, each.action) for _, each in cloud.read("api", ReadFindings(0, 10))}
+    return {(each.kind, each.action) for _, each in cloud.read("api", read_findings(0, 10))}
 
 
 def test_a_claim_stays_while_the_guest_of_a_row_that_was_lost_may_run() -> None:
@@ -366,11 +366,11 @@ def test_a_claim_stays_while_the_guest_of_a_row_that_was_lost_may_run() -> None:
 def test_an_instance_whose_mapping_is_lost_is_mapped_to_its_cell_again(seed: int) -> None:
     with Audited(seed=seed) as cloud:
         row = active(cloud)
-        before = cloud.read("api", FindMappings((ONE,)))[ONE]
+        before = cloud.read("api", find_mappings((ONE,)))[ONE]
         lose(cloud, "api", instance_mappings, "instance_uuid")
         cloud.wait_for_rounds(2)
         assert repairs_of(cloud) == [(UNMAPPED_INSTANCE, MAP_AGAIN, DONE)]
-        after = cloud.read("api", FindMappings((ONE,)))[ONE]
+        after = cloud.read("api", find_mappings((ONE,)))[ONE]
         assert (after.cell, after.project_id, after.request_id) == (
             row.selection.cell,
             before.project_id,
@@ -398,7 +398,7 @@ def test_a_mapping_that_names_another_cell_names_the_right_one_again() -> None:
         change_mapping(cloud, cell=other)
         cloud.wait_for_rounds(2)
         assert repairs_of(cloud) == [(WRONG_CELL, MAP_AGAIN, DONE)]
-        assert cloud.read("api", FindMappings((ONE,)))[ONE].cell == row.selection.cell
+        assert cloud.read("api", find_mappings((ONE,)))[ONE].cell == row.selection.cell
         cloud.delete(ONE)
         cloud.finish()
 
@@ -420,7 +420,7 @@ def test_a_mapping_that_names_another_cell_stays_where_the_right_one_is_not_cert
         change_mapping(cloud, cell=other)
         spoil(cloud, other)
         cloud.wait_for_rounds(2)
-        assert cloud.read("api", FindMappings((ONE,)))[ONE].cell != row.selection.cell
+        assert cloud.read("api", find_mappings((ONE,)))[ONE].cell != row.selection.cell
         assert MAP_AGAIN not in {action for _, action, _ in repairs_of(cloud)}
 
 
@@ -442,7 +442,7 @@ def test_instances_that_never_had_a_claim_get_it_from_their_rows_however_many_th
     uuids = [f"instance{number}" for number in range(4)]
     with Audited() as cloud:
         never_claimed(cloud, uuids)
-        cloud.network.databases["api"].run(AskForRound(DRY_RUN), True)
+        cloud.network.databases["api"].run(ask_for_audit_round(DRY_RUN), True)
         cloud.wait_for_rounds(1)
         assert not any(map(cloud.placement.held, uuids))
         cloud.wait_for_rounds(2)

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.model.vocabulary import DISABLED_TRAIT
-from roost.state.cell_database.disabled import EnableHost
+from roost.state.cell_database.disabled import enable_host
 from support.simulation.scripted import Scripted
 
 POLL = 20.0
@@ -13,7 +13,7 @@ POLL = 20.0
 def word(cloud: Scripted, host: str, enabled: bool) -> None:
     """An operator enables or disables a host."""
     name = f"cell/{cloud.guests.hosts[host].cell}"
-    cloud.network.databases[name].run(EnableHost(host, enabled, "a new disk", cloud.loop.now), True)
+    cloud.network.databases[name].run(enable_host(host, enabled, "a new disk", cloud.loop.now), True)
 
 
 def marked(cloud: Scripted) -> set[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.model.instance import ERROR
-from roost.state.api_database.late_claims import NoteLateClaims
+from roost.state.api_database.late_claims import note_late_claims
 from roost.state.api_database.mappings import MapInstances
 from support.simulation.process import Process
 from support.simulation.scripted import Scripted
@@ -23,7 +23,7 @@ def test_a_claim_that_comes_after_its_instance_has_failed_in_a_cell_is_freed(die
         cloud.build_in(1.0)
         cloud.pause_before("select_destinations", 60.0, "super")
         if dies:
-            cloud.before(NoteLateClaims, lambda process: cloud.restart_after(process, 1.0), "super")
+            cloud.before(note_late_claims, lambda process: cloud.restart_after(process, 1.0), "super")
         cloud.request(ONE)
         assert cloud.wait_for(ONE, ERROR, seconds=50.0).host is not None
         assert cloud.placement.held(ONE) is None

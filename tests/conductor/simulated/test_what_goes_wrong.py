@@ -13,9 +13,9 @@ from roost.state.api_database.build_requests import FinishRequest
 from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.api_database.mappings import MapInstances
 from roost.state.cell_database.arrivals import AddInstances
-from roost.state.cell_database.building import Reassign
-from roost.state.cell_database.held_hosts import AcceptHost, ReadHeldHosts
-from roost.state.cell_database.node_reports import ReadSigns
+from roost.state.cell_database.building import reassign_instance
+from roost.state.cell_database.held_hosts import accept_held_host, read_held_hosts
+from roost.state.cell_database.node_reports import read_signs
 from roost.storage import StorageError
 from support.simulation import faults
 from support.simulation.process import PLACEMENT, SCHEDULER, Process
@@ -49,7 +49,7 @@ def test_a_second_super_conductor_frees_nothing_of_the_first():
 def a_second_cell_conductor_starts_while_the_first_moves_an_instance(faults, seed):
     with Scripted(faults, seed, conductors=2, cells=("c1",), waiting=("c1-conductor1",)) as cloud:
         cloud.fail(ONE, 1)
-        cloud.before(Reassign, lambda _: cloud.process("c1-conductor1").start() or 4.0)
+        cloud.before(reassign_instance, lambda _: cloud.process("c1-conductor1").start() or 4.0)
         cloud.request(ONE)
         assert cloud.wait_for(ONE, ACTIVE).attempt == 2
         cloud.finish()
@@ -255,7 +255,7 @@ async def judge(context: Context, liveness: ObservedLiveness) -> None:
     while True:
         began = context.monotonic()
         try:
-            signs = await context.read("cell/c1", ReadSigns())
+            signs = await context.read("cell/c1", read_signs())
             liveness.look(signs.sessions, signs.owing, began, context.monotonic())
         except StorageError:
             liveness.away(context.monotonic())
@@ -323,13 +323,13 @@ def test_a_build_is_not_given_to_another_host_because_the_database_has_forgotten
         assert cloud.row(ONE).state == ASSIGNED
         cloud.wait(60.0)
         assert cloud.guests.running(ONE) == [(row.host, 1)]
-        held = cloud.read("cell/c1", ReadHeldHosts())
+        held = cloud.read("cell/c1", read_held_hosts())
         assert row.host in held
         for host in held:
-            cloud.network.databases["cell/c1"].run(AcceptHost(host), True)
+            cloud.network.databases["cell/c1"].run(accept_held_host(host), True)
         assert cloud.wait_for(ONE, ACTIVE).attempt == 1
         cloud.finish()
-        assert not cloud.read("cell/c1", ReadHeldHosts())
+        assert not cloud.read("cell/c1", read_held_hosts())
 
 
 def a_cell_is_taken_back_while_a_host_waits_that_has_failed_to_build(faults, seed):
@@ -353,7 +353,7 @@ def a_cell_is_taken_back_while_a_host_waits_that_has_failed_to_build(faults, see
         cloud.wait(60.0)
         assert cloud.guests.running(ONE) == [(runs_on, 2)]
         # An operator decides whose word counts, before anybody accepts the cell's.
-        assert failed_on in cloud.read("cell/c1", ReadHeldHosts())
+        assert failed_on in cloud.read("cell/c1", read_held_hosts())
 
 
 def test_a_host_starts_nothing_for_a_cell_that_was_taken_back_since_its_last_poll():

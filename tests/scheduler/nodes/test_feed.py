@@ -9,13 +9,14 @@ from roost.model.node import NodeReport
 from roost.scheduler.nodes.feed import DECODED_AT_ONCE, LOOK_SECONDS, LOST_SECONDS, NodeFeed
 from roost.scheduler.nodes.table import NodeTable
 from roost.state.cell_database.building import AttemptKey
-from roost.state.cell_database.deletions import NoteDestroyed
-from roost.state.cell_database.node_reports import ReadSigns
-from roost.state.cell_database.orders import GiveOrders
+from roost.state.cell_database.deletions import note_destroyed
+from roost.state.cell_database.node_reports import read_signs
+from roost.state.cell_database.orders import give_orders
 from roost.storage import DatabaseUnavailable
 from support.agents import until
 from support.cells import NOW, built, failed, instance, opened_cell
 from support.numa_hosts import two_cells
+from support.works import is_of
 
 
 def seen(host: str, cell: str = "cell1") -> NodeReport:
@@ -72,13 +73,14 @@ def test_signs_of_life_are_read_from_time_to_time_and_at_once_with_any_change(tm
         now = 0.0
         async with opened_cell(tmp_path) as cell:
             looked = []
-            read = ReadSigns.__call__
+            read = cell.read
 
-            def counted(work, connection):
-                looked.append(now)
-                return read(work, connection)
+            async def counted(work):
+                if is_of(work, read_signs):
+                    looked.append(now)
+                return await read(work)
 
-            monkeypatch.setattr(ReadSigns, "__call__", counted)
+            monkeypatch.setattr(cell, "read", counted)
             table = NodeTable()
             feed = NodeFeed([cell], table, monotonic=lambda: now)
             await cell.heartbeat([seen("a")])
@@ -89,7 +91,7 @@ def test_signs_of_life_are_read_from_time_to_time_and_at_once_with_any_change(tm
             for change in (
                 cell.heartbeat([replace(seen("a"), num_io_ops=3)]),
                 cell.heartbeat([seen("new")]),
-                cell.write(GiveOrders((DestroyOrder("i", 1, "a"),), NOW)),
+                cell.write(give_orders((DestroyOrder("i", 1, "a"),), NOW)),
             ):
                 looked.clear()
                 await change
@@ -142,7 +144,7 @@ def test_host_that_owes_a_destruction_is_not_up(tmp_path) -> None:
             await cell.fail([AttemptKey("i", 1)], "too long")
             await feed.refresh()
             assert up(table) == set()
-            await cell.write(NoteDestroyed((DestroyOrder("i", 1, "a"),), NOW))
+            await cell.write(note_destroyed((DestroyOrder("i", 1, "a"),), NOW))
             await feed.refresh()
             assert up(table) == {"a"}
 

@@ -19,7 +19,7 @@ from roost.server.backup.errors import (
 )
 from roost.server.backup.manifest import FILE, Manifest
 from roost.server.backup.mariadb import PREPARED, REPLACED
-from roost.state.api_database.cell_mappings import CellMapping, MapCells
+from roost.state.api_database.cell_mappings import CellMapping, write_cell_mappings
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.storage import Database, SchemaTooNew
 from roost.storage.identity import TABLE
@@ -194,7 +194,7 @@ def test_tables_of_an_older_revision_are_upgraded(place: Place, folder: Path, tm
 def test_a_directory_whose_cell_is_elsewhere_is_refused(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'api.db'}")
     CONDUCTOR.prepare(database)
-    database.write_now(MapCells((CellMapping("far", "cell_far"),)))
+    database.write_now(write_cell_mappings((CellMapping("far", "cell_far"),)))
     asyncio.run(database.close())
     with pytest.raises(BackupError, match=r"cell far is that of \[cell_far\], not in the directory"):
         back_up_directory(tmp_path, tmp_path / "backup", lambda *_: None)

@@ -13,27 +13,27 @@ from roost.state.api_database.build_requests import (
     PAGE,
     AcceptRequest,
     FinishRequest,
-    FreeRequests,
     InstanceExists,
     RequestKey,
-    RetakeRequest,
-    TakeRequests,
+    find_free_requests,
+    retake_request,
+    take_requests,
     waiting_requests,
 )
 from roost.state.api_database.cell_mappings import at_urls, mapped_cells
 from roost.state.api_database.mappings import (
     DeleteMapped,
-    ForgetInstances,
-    FreeDeletions,
     InstanceMapping,
     MapInstances,
-    PageOfMappings,
-    TakeDeletions,
-    TakeOverMappings,
+    find_free_deletions,
+    forget_instances,
+    page_of_mappings,
+    take_over_deletions,
+    take_over_mappings,
 )
 from roost.state.api_database.requests import Requests
 from roost.state.api_database.tables import instance_mappings
-from roost.state.leases import AcquireLease, VacateLeases
+from roost.state.leases import AcquireLease, vacate_leases
 from roost.storage import Database
 from support.conducting import request
 
@@ -117,8 +117,8 @@ def test_every_instance_of_a_request_is_mapped_from_its_acceptance(tmp_path) -> 
             assert await kept.cells_of(wanted.instances) == cells
             assert await database.write(FinishRequest(RequestKey("req", "A", 1)))
             assert [each async for each in kept.waiting()] == []
-            await database.write(ForgetInstances(wanted.instances[:1099], 9.0))
-            assert [each.instance_uuid for each in await kept.page(PageOfMappings(most=10))] == ["i1099"]
+            await database.write(forget_instances(wanted.instances[:1099], 9.0))
+            assert [each.instance_uuid for each in await kept.page(page_of_mappings(most=10))] == ["i1099"]
 
     asyncio.run(run())
 
@@ -132,7 +132,7 @@ def test_pages_of_mappings_are_of_one_request_or_project(tmp_path) -> None:
             await kept.accept(msgspec.structs.replace(other, spec=spec))
 
             async def page(most: int, after: str = "", **more: object) -> list[str]:
-                asked = PageOfMappings(most=most, after=after, **more)
+                asked = page_of_mappings(most=most, after=after, **more)
                 return [each.instance_uuid for each in await kept.page(asked)]
 
             assert await page(2) == ["i0", "i1"]
@@ -151,26 +151,26 @@ def test_a_request_has_one_owner_and_a_stale_one_changes_nothing(tmp_path) -> No
             await kept.accept(request(2))
             lease = AcquireLease(name="a", kind="conductor", holder="A", host="", service_version=0, now=0.0)
             held = await database.write(lease)
-            assert await database.read(FreeRequests("B", 10)) == [], "its owner holds a lease"
-            await database.write(VacateLeases([held]))
-            [free] = await database.read(FreeRequests("B", 10))
+            assert await database.read(find_free_requests("B", 10)) == [], "its owner holds a lease"
+            await database.write(vacate_leases([held]))
+            [free] = await database.read(find_free_requests("B", 10))
             assert free == RequestKey("req", "A", 1)
-            taken = await database.write(TakeRequests((free,), "B"))
+            taken = await database.write(take_requests((free,), "B"))
             [owned] = taken.owned
             assert (owned.key, owned.request) == (RequestKey("req", "B", 2), request(2))
-            assert (await database.write(TakeRequests((free,), "C"))).owned == []
+            assert (await database.write(take_requests((free,), "C"))).owned == []
             # What the first owner still does comes to nothing.
             first = RequestKey("req", "A", 1)
             assert await database.write(MapInstances(*first, {"i0": "cell1"})) is None
-            assert await database.write(TakeOverMappings(*first)) is None
-            assert not await database.write(RetakeRequest(first))
+            assert await database.write(take_over_mappings(*first)) is None
+            assert not await database.write(retake_request(first))
             assert not await database.write(FinishRequest(first))
             assert await kept.cells_of(["i0", "i1"]) == {}
             # The owner itself tries again under another number.
-            assert await database.write(RetakeRequest(owned.key))
+            assert await database.write(retake_request(owned.key))
             assert await database.write(MapInstances(*owned.key, {"i0": "cell1"})) is None
             again = RequestKey("req", "B", 3)
-            found = await database.write(TakeOverMappings(*again))
+            found = await database.write(take_over_mappings(*again))
             assert [each.epoch for each in found] == [2, 2]
             assert await database.write(MapInstances(*again, {"i0": "cell1"})) == {"i0"}
 
@@ -198,14 +198,14 @@ def test_a_deletion_is_work_that_has_one_owner(tmp_path) -> None:
             assert (await database.write(DeleteMapped(("i0",), 2.0, "B"))).keys() == {"i0"}
             going = await database.write(MapInstances("req", "A", 1, {"i0": "cell1", "i2": "cell1"}))
             assert going == {"i2"}, "what is deleted is placed nowhere"
-            free = await database.read(FreeDeletions("B", 10))
+            free = await database.read(find_free_deletions("B", 10))
             assert sorted(free) == [("i0", "A"), ("i1", "A")], "A holds no lease"
-            taken = await database.write(TakeDeletions(tuple(free), "B"))
+            taken = await database.write(take_over_deletions(tuple(free), "B"))
             assert sorted(each.instance_uuid for each in taken) == ["i0", "i1"]
-            assert await database.write(TakeDeletions(tuple(free), "C")) == []
-            await database.write(ForgetInstances(("i0", "i1"), 9.0))
+            assert await database.write(take_over_deletions(tuple(free), "C")) == []
+            await database.write(forget_instances(("i0", "i1"), 9.0))
             assert (await kept.mappings(["i0", "i1", "i2"])).keys() == {"i2"}
-            assert await database.read(FreeDeletions("B", 10)) == []
+            assert await database.read(find_free_deletions("B", 10)) == []
 
     asyncio.run(run())
 
@@ -225,7 +225,7 @@ def test_a_request_that_is_finished_is_not_accepted_again(tmp_path):
     async def run() -> None:
         async with requests(tmp_path) as (kept, database):
             await kept.accept(request(2))
-            [key] = await database.read(FreeRequests("A", 10))
+            [key] = await database.read(find_free_requests("A", 10))
             assert await database.write(FinishRequest(key))
             with pytest.raises(InstanceExists, match="request req names instances that exist already"):
                 await kept.accept(request(2))
@@ -246,7 +246,7 @@ def test_free_requests_are_looked_for_some_at_a_time(tmp_path):
                     request(1), request_id=f"r{number}", instances=(f"i{number}",)
                 )
                 await kept.accept(named)
-            found = await database.read(FreeRequests("B", 3))
+            found = await database.read(find_free_requests("B", 3))
             assert [key.request_id for key in found] == ["r0", "r1", "r2"]
 
     asyncio.run(run())

@@ -9,8 +9,8 @@ from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, DELETING, DESTROYE
 from roost.model.node import NodeReport
 from roost.model.spec import Flavor, RequestSpec
 from roost.state.cell_database.cell import GONE, changed
-from roost.state.cell_database.disabled import EnableNode, ReadWordsOfNodes, Word
-from roost.state.cell_database.node_reports import ReadSigns
+from roost.state.cell_database.disabled import Word, enable_node, read_words_of_nodes
+from roost.state.cell_database.node_reports import read_signs
 from support.cells import NOW, built, failed, instance, opened_cell, selection
 from support.driven_cell import DrivenCell
 from support.waiting import patience
@@ -272,9 +272,9 @@ def test_hosts_are_as_last_reported(tmp_path) -> None:
             await cell.heartbeat([later])
             assert [report.host for report in await cell.nodes()] == ["a", "b"]
             assert (await cell.nodes())[0] == later
-            assert (await cell.read(ReadSigns())).revisions == {"node-a": 2, "node-b": 1}
+            assert (await cell.read(read_signs())).revisions == {"node-a": 2, "node-b": 1}
             await cell.heartbeat([later])
-            signs = await cell.read(ReadSigns())
+            signs = await cell.read(read_signs())
             assert signs.revisions == {"node-a": 2, "node-b": 1}, "nothing has changed"
             assert {host: stamp[2] for host, stamp in signs.sessions.items()} == {"a": 2, "b": 0}
 
@@ -291,13 +291,13 @@ def test_service_reports_many_nodes_and_one_that_is_made_anew_replaces_the_old(t
 
             await cell.heartbeat([blade(number) for number in range(3)])
             assert await cell.nodes() == [blade(number) for number in range(3)]
-            assert await cell.write(EnableNode("ironic", "blade-1", False, "fan", NOW))
+            assert await cell.write(enable_node("ironic", "blade-1", False, "fan", NOW))
             await cell.heartbeat([blade(1, "anew")])
             assert await cell.node_uuids() == {"blade-0", "anew", "blade-2"}
-            words = ReadWordsOfNodes("ironic")
+            words = read_words_of_nodes("ironic")
             assert await cell.read(words) == {"anew": Word("fan")}, "what replaces it is disabled too"
-            assert await cell.write(EnableNode("ironic", "anew", True, None, NOW))
-            assert await cell.write(EnableNode("ironic", "blade-2", False, "disk", NOW))
+            assert await cell.write(enable_node("ironic", "anew", True, None, NOW))
+            assert await cell.write(enable_node("ironic", "blade-2", False, "disk", NOW))
             # Two nodes change their names with each other.
             await cell.heartbeat([blade(0, "blade-2"), blade(2, "blade-0")])
             assert await cell.nodes() == [blade(0, "blade-2"), blade(1, "anew"), blade(2, "blade-0")]

@@ -25,18 +25,18 @@ from roost.model.text import clean_text
 from roost.state.api_database.build_requests import (
     AcceptRequest,
     FinishRequest,
-    FreeRequests,
     RequestKey,
-    TakeRequests,
+    find_free_requests,
+    take_requests,
 )
 from roost.state.api_database.cell_mappings import at_urls, mapped_cells
-from roost.state.api_database.mappings import DeleteMapped, ForgetInstances, MapInstances, PageOfMappings
-from roost.state.api_database.past import AcceptedDeletion, FindKnown, KnownInstance, PrunePastMappings
+from roost.state.api_database.mappings import DeleteMapped, MapInstances, forget_instances, page_of_mappings
+from roost.state.api_database.past import AcceptedDeletion, KnownInstance, find_known, prune_past_mappings
 from roost.state.api_database.requests import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA
-from roost.state.cell_database.history import PrunePast, ReadHistory
-from roost.state.cell_database.node_reports import ReadSigns
+from roost.state.cell_database.history import prune_past, read_history
+from roost.state.cell_database.node_reports import read_signs
 from roost.storage import Database
 from support.databases import Place
 from support.driven_cell import DrivenCell
@@ -109,13 +109,13 @@ def test_instances_go_their_way(place):
             ("A", [ASSIGNED, FAILED, ASSIGNED, FAILED, ABANDONED, ERROR]),
             ("c", [ERROR, DELETING, DESTROYED, GONE]),
         ):
-            history = await cell.read(ReadHistory(uuid))
+            history = await cell.read(read_history(uuid))
             assert history is not None
             assert [each.state for each in history.transitions] == states
             assert history.complete
-        assert await cell.write(PrunePast(5.0)) == 0
-        assert await cell.write(PrunePast(6.0)) == 2
-        assert await cell.read(ReadHistory("c")) is None
+        assert await cell.write(prune_past(5.0)) == 0
+        assert await cell.write(prune_past(6.0)) == 2
+        assert await cell.read(read_history("c")) is None
 
     using(place, use)
 
@@ -130,7 +130,7 @@ def test_hosts_report(place):
         await cell.heartbeat([later])
         await cell.heartbeat([later])
         assert sorted(await cell.nodes(), key=lambda each: each.node) == [later, second]
-        assert (await cell.read(ReadSigns())).revisions == {"n1": 2, "n2": 1}
+        assert (await cell.read(read_signs())).revisions == {"n1": 2, "n2": 1}
 
     using(place, use)
 
@@ -151,8 +151,8 @@ def test_requests_wait_until_they_are_finished(place):
             await requests.map_cells({"cell1": url, "Cell1": url})
         mapped = database.read_now(mapped_cells)
         assert set(mapped.values()) == set(at_urls({"cell1": "there", "Cell1": "there"}))
-        [free] = [key for key in await database.read(FreeRequests("B", 10)) if key.request_id == "one"]
-        [owned] = (await database.write(TakeRequests((free,), "B"))).owned
+        [free] = [key for key in await database.read(find_free_requests("B", 10)) if key.request_id == "one"]
+        [owned] = (await database.write(take_requests((free,), "B"))).owned
         assert await database.write(MapInstances("one", "A", 1, {"ione": "cell1"})) is None
         assert await database.write(MapInstances(*owned.key, {"ione": "Cell1"})) == {"ione"}
         assert not await database.write(FinishRequest(RequestKey("one", "A", 1)))
@@ -160,9 +160,9 @@ def test_requests_wait_until_they_are_finished(place):
         assert [each async for each in requests.waiting()] == made[1:]
         assert await requests.cells_of(["ione", "iONE", "none"]) == {"ione": "Cell1"}
         await database.write(DeleteMapped(("ione",), 1.0, "B", Requester("uma", "q", "req-2")))
-        await database.write(ForgetInstances(("ione",), 9.0))
-        assert [each.instance_uuid for each in await requests.page(PageOfMappings(most=9))] == ["iONE"]
-        assert await database.read(FindKnown("ione")) == KnownInstance(
+        await database.write(forget_instances(("ione",), 9.0))
+        assert [each.instance_uuid for each in await requests.page(page_of_mappings(most=9))] == ["iONE"]
+        assert await database.read(find_known("ione")) == KnownInstance(
             uuid="ione",
             cell="Cell1",
             request_id="one",
@@ -172,11 +172,11 @@ def test_requests_wait_until_they_are_finished(place):
             deletion=AcceptedDeletion(1.0, Requester("uma", "q", "req-2")),
             ended_at=9.0,
         )
-        present = await database.read(FindKnown("iONE"))
+        present = await database.read(find_known("iONE"))
         assert present is not None
         assert (present.accepted_at, present.deletion, present.ended_at) == (1.0, None, None)
-        assert await database.write(PrunePastMappings(9.0)) == 0
-        assert await database.write(PrunePastMappings(10.0)) == 1
-        assert await database.read(FindKnown("ione")) is None
+        assert await database.write(prune_past_mappings(9.0)) == 0
+        assert await database.write(prune_past_mappings(10.0)) == 1
+        assert await database.read(find_known("ione")) is None
 
     using(place, use)

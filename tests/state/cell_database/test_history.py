@@ -25,25 +25,25 @@ from roost.model.instance import (
 from roost.process.context import Work
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.building import (
-    Abandon,
     AttemptKey,
     ConfirmAttempt,
-    FailAttempts,
-    Reassign,
     ReportResults,
+    abandon_instance,
+    fail_attempts,
+    reassign_instance,
 )
 from roost.state.cell_database.deletions import (
     NOT_ANSWERED,
     DeleteInstances,
-    EndDeletions,
-    Forget,
-    NoteDestroyed,
+    end_deletions,
+    forget_destroyed,
+    note_destroyed,
 )
-from roost.state.cell_database.fences import TrimFences
-from roost.state.cell_database.given_up import HOST_GONE, GiveUpOnHost
+from roost.state.cell_database.fences import trim_fences
+from roost.state.cell_database.given_up import HOST_GONE, give_up_on_host
 from roost.state.cell_database.guests import GuestsReported
-from roost.state.cell_database.history import MOST_OF_GUESTS, PrunePast, ReadHistory, StoredHistory
-from roost.state.cell_database.in_error import GiveUp
+from roost.state.cell_database.history import MOST_OF_GUESTS, StoredHistory, prune_past, read_history
+from roost.state.cell_database.in_error import put_in_error
 from roost.state.cell_database.tables import metadata
 from support.cells import instance, selection
 from support.state_changes import check_log
@@ -72,7 +72,7 @@ class Tables:
         self.do(ReportResults((result,), at, "cell1"))
 
     def history(self, uuid: str = "i") -> StoredHistory:
-        found = self.do(ReadHistory(uuid))
+        found = self.do(read_history(uuid))
         assert found is not None
         return found
 
@@ -94,7 +94,9 @@ def cell() -> Iterator[Tables]:
 
 
 def reassign(cell: Tables, attempt: int, host: str, at: float) -> None:
-    assert cell.do(Reassign(key=AttemptKey("i", attempt), selection=selection(host), alternates=(), at=at))
+    assert cell.do(
+        reassign_instance(key=AttemptKey("i", attempt), selection=selection(host), alternates=(), at=at)
+    )
 
 
 def test_from_two_failed_hosts_to_the_third_and_to_the_end(cell: Tables) -> None:
@@ -103,7 +105,7 @@ def test_from_two_failed_hosts_to_the_third_and_to_the_end(cell: Tables) -> None
     cell.do(ConfirmAttempt(AttemptKey("i", 1), "a", 2.5))
     cell.report(3.0, failure="no IP", code="NoMoreAddresses")
     reassign(cell, 1, "b", 4.0)
-    cell.do(FailAttempts((AttemptKey("i", 2),), "too long", 5.0, "cell1"))
+    cell.do(fail_attempts((AttemptKey("i", 2),), "too long", 5.0, "cell1"))
     reassign(cell, 2, "c", 6.0)
     cell.do(ConfirmAttempt(AttemptKey("i", 3), "c", 7.0))
     cell.report(8.0, "c", 3)
@@ -129,8 +131,8 @@ def test_from_two_failed_hosts_to_the_third_and_to_the_end(cell: Tables) -> None
     )
     cell.do(DeleteInstances(("i",), 9.0, "cell1"))
     cell.do(DeleteInstances(("i",), 9.5, "cell1"))
-    cell.do(NoteDestroyed((DestroyOrder("i", 3, "c"),), 10.0))
-    cell.do(Forget(("i",), 11.0))
+    cell.do(note_destroyed((DestroyOrder("i", 3, "c"),), 10.0))
+    cell.do(forget_destroyed(("i",), 11.0))
     past = cell.history()
     assert (past.state, past.complete, past.request_id) == (GONE, True, "req")
     assert cell.told()[8:] == [(DELETING, 9.0), (DESTROYED, 10.0), (GONE, 11.0)]
@@ -139,8 +141,8 @@ def test_from_two_failed_hosts_to_the_third_and_to_the_end(cell: Tables) -> None
 def test_no_alternate_is_left(cell: Tables) -> None:
     cell.add()
     cell.report(2.0, failure="no IP")
-    assert cell.do(Abandon(key=AttemptKey("i", 1), reason="all failed", at=3.0))
-    cell.do(GiveUp(("i",), 4.0))
+    assert cell.do(abandon_instance(key=AttemptKey("i", 1), reason="all failed", at=3.0))
+    cell.do(put_in_error(("i",), 4.0))
     assert cell.told() == [(ASSIGNED, 1.0), (FAILED, 2.0), (ABANDONED, 3.0), (ERROR, 4.0)]
     assert cell.history().transitions[2].reason == "all failed"
 
@@ -155,25 +157,25 @@ def test_instance_that_was_never_placed(cell: Tables) -> None:
     cell.do(AddInstances((instance(host=None, state=ERROR, attempt=0, reason="no valid host"),), 1.0))
     assert cell.history().transitions == (Transition(state=ERROR, at=1.0, reason="no valid host"),)
     cell.do(DeleteInstances(("i",), 2.0, "cell0"))
-    cell.do(Forget(("i",), 3.0))
+    cell.do(forget_destroyed(("i",), 3.0))
     assert cell.told() == [(ERROR, 1.0), (DELETING, 2.0), (DESTROYED, 2.0), (GONE, 3.0)]
 
 
 def test_what_an_operator_ends_says_who_it_was(cell: Tables) -> None:
     cell.add()
     cell.report(2.0)
-    cell.do(GiveUpOnHost(host="a", reason="it burned", at=3.0, cell="cell1", by=BY))
+    cell.do(give_up_on_host(host="a", reason="it burned", at=3.0, cell="cell1", by=BY))
     assert cell.history().transitions[-1] == Transition(
         state=ABANDONED, at=3.0, reason="it burned", code=HOST_GONE, by=BY
     )
-    cell.do(GiveUp(("i",), 4.0))
+    cell.do(put_in_error(("i",), 4.0))
     assert cell.told()[-1] == (ERROR, 4.0)
 
 
 def test_deletion_whose_host_does_not_answer(cell: Tables) -> None:
     cell.add()
     cell.do(DeleteInstances(("i",), 2.0, "cell1"))
-    cell.do(EndDeletions((AttemptKey("i", 1),), 3.0))
+    cell.do(end_deletions((AttemptKey("i", 1),), 3.0))
     assert cell.history().transitions[-1] == Transition(state=DESTROYED, at=3.0, reason=NOT_ANSWERED)
 
 
@@ -236,24 +238,24 @@ def test_past_histories_are_removed_in_time(cell: Tables) -> None:
     for uuid, at in (("old", 10.0), ("young", 20.0)):
         cell.do(AddInstances((instance(uuid, selection=selection("a")),), 1.0))
         cell.do(DeleteInstances((uuid,), 2.0, "cell1"))
-        cell.do(NoteDestroyed((DestroyOrder(uuid, 1, "a"),), 3.0))
-        cell.do(Forget((uuid,), at))
-    assert cell.do(PrunePast(10.0)) == 0
-    assert cell.do(PrunePast(20.0)) == 1
-    assert cell.do(ReadHistory("old")) is None
+        cell.do(note_destroyed((DestroyOrder(uuid, 1, "a"),), 3.0))
+        cell.do(forget_destroyed((uuid,), at))
+    assert cell.do(prune_past(10.0)) == 0
+    assert cell.do(prune_past(20.0)) == 1
+    assert cell.do(read_history("old")) is None
     assert cell.history("young").state == GONE
 
 
 def test_instance_that_is_unknown_has_no_history(cell: Tables) -> None:
-    assert cell.do(ReadHistory("i")) is None
+    assert cell.do(read_history("i")) is None
 
 
 def test_instance_that_is_forgotten_twice_has_the_later_history(cell: Tables) -> None:
     """Its fence was trimmed, and the API database was taken back to before its deletion."""
     for begin in (10.0, 20.0):
-        cell.do(TrimFences(begin))
+        cell.do(trim_fences(begin))
         cell.add(begin)
         cell.do(DeleteInstances(("i",), begin + 1, "cell1"))
-        cell.do(NoteDestroyed((DestroyOrder("i", 1, "a"),), begin + 2))
-        cell.do(Forget(("i",), begin + 3))
+        cell.do(note_destroyed((DestroyOrder("i", 1, "a"),), begin + 2))
+        cell.do(forget_destroyed(("i",), begin + 3))
     assert cell.told()[0] == (ASSIGNED, 20.0)

@@ -10,7 +10,7 @@ from alembic.script import ScriptDirectory
 from roost.model.history import Transition
 from roost.model.instance import BuildResult
 from roost.state.cell_database import SCHEMA, Cell
-from roost.state.cell_database.state_changes import ChangesAfter, NumberChanges
+from roost.state.cell_database.state_changes import changes_after, number_new_changes
 from roost.storage import Database
 
 STATE_CHANGES = "0014"
@@ -45,8 +45,8 @@ def test_changes_are_told_from_the_upgrade_on(place) -> None:
         SCHEMA.upgrade(database)
         cell = Cell("cell1", database, lambda: 2.0)
         await cell.report([BuildResult("i", "a", 1)])
-        assert await database.write(NumberChanges()) == 1
-        [change] = (await database.read(ChangesAfter(after=None, most=9))).changes
+        assert await database.write(number_new_changes()) == 1
+        [change] = (await database.read(changes_after(after=None, most=9))).changes
         assert (change.position, change.instance, change.host) == (1, "i", "a")
         assert change.transition == Transition(state="active", at=2.0)
         await database.close()

@@ -9,8 +9,8 @@ import pytest
 
 from roost.model.instance import ACTIVE, ASSIGNED, FAILED, STARTING, Instance
 from roost.model.node import NodeReport
-from roost.state.cell_database.arrivals import FindInstances
-from roost.state.cell_database.attempts import AttemptsOf
+from roost.state.cell_database.arrivals import find_instances
+from roost.state.cell_database.attempts import ended_attempts_of
 from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
 from roost.state.cell_database.node_claims import NO_ROOM
 from support.cells import NOW, built, instance, opened_cell, selection
@@ -31,7 +31,7 @@ def confirm(*uuids: str) -> list[ConfirmAttempt]:
 
 
 async def states(cell: DrivenCell, *uuids: str) -> list[str]:
-    found = await cell.read(FindInstances(uuids))
+    found = await cell.read(find_instances(uuids))
     return [found[uuid].state for uuid in uuids]
 
 
@@ -54,15 +54,15 @@ def test_the_last_room_of_a_node_is_that_of_the_first_who_confirms(tmp_path: Pat
             False,
         ]
         assert await states(cell, "i", "j", "k") == [STARTING, FAILED, STARTING]
-        failed = (await cell.read(FindInstances(("j",))))["j"]
+        failed = (await cell.read(find_instances(("j",))))["j"]
         # The cell's conductor goes on to the next alternate.
         assert [each.host for each in failed.alternates] == ["b"]
         assert "1 VCPU of 2, of which 2 are taken" in (failed.reason or "")
-        [attempt] = await cell.read(AttemptsOf("j"))
+        [attempt] = await cell.read(ended_attempts_of("j"))
         assert (attempt.host, attempt.code, attempt.result) == ("a", NO_ROOM, "failed")
         # A host that asks again gets the same answers.
         assert [await cell.write(first), await cell.write(third)] == [True, False]
-        assert len(await cell.read(AttemptsOf("j"))) == 1
+        assert len(await cell.read(ended_attempts_of("j"))) == 1
 
     using(tmp_path, use)
 
@@ -90,7 +90,7 @@ def test_what_runs_counts_and_what_has_ended_does_not(tmp_path: Path) -> None:
         assert await states(cell, "i") == [ACTIVE]
         await cell.delete(["i"])
         assert not await cell.write(confirm("j")[0])
-        done = (await cell.read(FindInstances(("i",))))["i"]
+        done = (await cell.read(find_instances(("i",))))["i"]
         await cell.destroyed([done])
         await cell.add([assigned("k")])
         assert await cell.write(confirm("k")[0])

@@ -6,14 +6,14 @@ from roost.model.history import GONE
 from roost.model.instance import ERROR, FAILED, BuildRequest
 from roost.model.spec import Flavor, RequestSpec
 from roost.state.api_database.build_requests import AcceptRequest
-from roost.state.api_database.mappings import DeleteMapped, ForgetInstances
-from roost.state.api_database.past import FindKnown
+from roost.state.api_database.mappings import DeleteMapped, forget_instances
+from roost.state.api_database.past import find_known
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA
-from roost.state.cell_database.arrivals import AddInstances, Arrival, SettleTakeover
-from roost.state.cell_database.deletions import DeleteInstances, Forget
-from roost.state.cell_database.history import ReadHistory
-from roost.state.cell_database.ownership import TakeWork, WantingWork
+from roost.state.cell_database.arrivals import AddInstances, Arrival, settle_takeover
+from roost.state.cell_database.deletions import DeleteInstances, forget_destroyed
+from roost.state.cell_database.history import read_history
+from roost.state.cell_database.ownership import find_wanting_work, take_work
 from roost.state.leases import AcquireLease
 from roost.storage import Database
 from support.cells import NOW, instance
@@ -32,7 +32,7 @@ def test_insert_that_races_with_a_takeover_or_a_deletion_is_seen_or_refused(plac
                 insert = first.write(AddInstances((instance(uuid, epoch=1),), NOW))
                 if number % 2:
                     arrivals, here = await asyncio.gather(
-                        insert, second.write(SettleTakeover((uuid,), 2, NOW))
+                        insert, second.write(settle_takeover((uuid,), 2, NOW))
                     )
                     seen = uuid in here
                 else:
@@ -59,10 +59,10 @@ def test_two_conductors_that_take_work_at_once_share_it(place: Place) -> None:
                 await database.write(lease_of(holder))
             taken: list[str] = []
             while len(taken) < len(new):
-                wanting = [await each.read(WantingWork("nobody", 15)) for each in (first, second)]
+                wanting = [await each.read(find_wanting_work("nobody", 15)) for each in (first, second)]
                 for got in await asyncio.gather(
-                    first.write(TakeWork("one", tuple(wanting[0]))),
-                    second.write(TakeWork("two", tuple(wanting[1]))),
+                    first.write(take_work("one", tuple(wanting[0]))),
+                    second.write(take_work("two", tuple(wanting[1]))),
                 ):
                     taken += [each.uuid for each in got]
             assert sorted(taken) == sorted(each.uuid for each in new), "one was taken by both"
@@ -90,13 +90,13 @@ def test_instances_that_two_conductors_forget_at_once_keep_their_histories(place
                 buried = tuple(instance(uuid, host=None, state=ERROR) for uuid in uuids)
                 await first.write(AddInstances(buried, NOW))
                 await first.write(DeleteInstances(uuids, NOW, "cell0"))
-                for work in (Forget(uuids, NOW), ForgetInstances(uuids, NOW)):
+                for work in (forget_destroyed(uuids, NOW), forget_instances(uuids, NOW)):
                     await asyncio.gather(first.write(work), second.write(work))
                 for uuid in uuids:
-                    history = await first.read(ReadHistory(uuid))
+                    history = await first.read(read_history(uuid))
                     assert history is not None
                     assert [each.state for each in history.transitions][-1] == GONE
-                    known = await first.read(FindKnown(uuid))
+                    known = await first.read(find_known(uuid))
                     assert known is not None
                     assert known.ended_at == NOW
         finally:

@@ -8,15 +8,15 @@ from msgspec.structs import replace
 
 from roost.model.history import RESHAPED
 from roost.model.spec import Selection
-from roost.state.cell_database.arrivals import AddInstances, FindInstances
-from roost.state.cell_database.history import ReadHistory
+from roost.state.cell_database.arrivals import AddInstances, find_instances
+from roost.state.cell_database.history import read_history
 from roost.state.cell_database.reshapes import (
-    BeginReshape,
     Claimed,
-    FollowClaims,
-    ReadReshapeMarks,
     ReshapeBegun,
     ReshapeMark,
+    begin_reshape,
+    follow_claims,
+    read_reshape_marks,
 )
 from support.cells import NOW, instance, opened_cell
 
@@ -51,8 +51,8 @@ def test_row_follows_a_newer_claim_of_its_node_alone(
         async with opened_cell(tmp_path) as cell:
             there = replace(instance(), node=node, selection=selected(generation))
             await cell.write(AddInstances((there,), NOW))
-            changed = await cell.write(FollowClaims(NODE, TREE, {"i": claimed}, NOW))
-            row = (await cell.read(FindInstances(("i",))))["i"]
+            changed = await cell.write(follow_claims(NODE, TREE, {"i": claimed}, NOW))
+            row = (await cell.read(find_instances(("i",))))["i"]
             assert (changed == ["i"]) is follows
             if follows:
                 selection = row.selection
@@ -62,7 +62,7 @@ def test_row_follows_a_newer_claim_of_its_node_alone(
                     claimed.generation,
                 )
                 assert selection.mappings == {"": [*claimed.allocations]}
-                history = await cell.read(ReadHistory("i"))
+                history = await cell.read(read_history("i"))
                 told = [each.reason for each in history.transitions if each.state == RESHAPED]
                 # A claim that was made again is where it was.
                 assert told == (
@@ -86,16 +86,16 @@ def test_one_reshape_of_a_tree_at_a_time_and_none_with_rows_that_are_behind(tmp_
             ]
             await cell.write(AddInstances(tuple(rows), NOW))
             generations = {"here": 1, "older": 4, "behind": 2, "elsewhere": 1, "unknown": 1}
-            begun = await cell.write(BeginReshape(MARK, generations))
+            begun = await cell.write(begin_reshape(MARK, generations))
             assert begun == ReshapeBegun(behind=("behind", "elsewhere", "unknown"))
-            assert await cell.read(ReadReshapeMarks()) == []
-            assert (await cell.write(BeginReshape(MARK, {"here": 1, "older": 4}))).may_go_on
-            assert (await cell.write(BeginReshape(MARK, {}))).marked
-            assert await cell.read(ReadReshapeMarks(before=100.0)) == []
-            assert await cell.read(ReadReshapeMarks(before=101.0)) == [MARK]
-            await cell.write(FollowClaims(NODE, TREE, {}, NOW, ends=replace(MARK, generation=8)))
-            assert await cell.read(ReadReshapeMarks()) == [MARK]
-            await cell.write(FollowClaims(NODE, TREE, {}, NOW, ends=MARK))
-            assert await cell.read(ReadReshapeMarks()) == []
+            assert await cell.read(read_reshape_marks()) == []
+            assert (await cell.write(begin_reshape(MARK, {"here": 1, "older": 4}))).may_go_on
+            assert (await cell.write(begin_reshape(MARK, {}))).marked
+            assert await cell.read(read_reshape_marks(before=100.0)) == []
+            assert await cell.read(read_reshape_marks(before=101.0)) == [MARK]
+            await cell.write(follow_claims(NODE, TREE, {}, NOW, ends=replace(MARK, generation=8)))
+            assert await cell.read(read_reshape_marks()) == [MARK]
+            await cell.write(follow_claims(NODE, TREE, {}, NOW, ends=MARK))
+            assert await cell.read(read_reshape_marks()) == []
 
     asyncio.run(run())

@@ -11,13 +11,13 @@ from roost.model.instance import BuildResult, DestroyOrder
 from roost.state.cell_database import SCHEMA, state_changes
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.building import AttemptKey, ConfirmAttempt, ReportResults
-from roost.state.cell_database.deletions import DeleteInstances, Forget, NoteDestroyed
+from roost.state.cell_database.deletions import DeleteInstances, forget_destroyed, note_destroyed
 from roost.state.cell_database.state_changes import (
-    ChangesAfter,
-    HasUnnumbered,
-    NumberChanges,
-    PruneChanges,
     ReadChanges,
+    changes_after,
+    has_unnumbered,
+    number_new_changes,
+    prune_changes,
 )
 from roost.state.cell_database.tables import state_changes_position
 from roost.storage import Database
@@ -34,11 +34,11 @@ def add(database: Database, *uuids: str, at: float = 1.0) -> None:
 
 
 def number(database: Database) -> int:
-    return database.write_now(NumberChanges())
+    return database.write_now(number_new_changes())
 
 
 def after(database: Database, position: int | None, most: int = 99, **wanted: object) -> ReadChanges:
-    return database.read_now(ChangesAfter(after=position, most=most, **wanted))  # type: ignore[arg-type]
+    return database.read_now(changes_after(after=position, most=most, **wanted))  # type: ignore[arg-type]
 
 
 def brief(found: ReadChanges) -> list[tuple[str, str]]:
@@ -52,16 +52,16 @@ def test_the_life_of_an_instance_is_told_by_position(place: Place) -> None:
         first.write_now(ConfirmAttempt(AttemptKey("i", 1), "a", 2.0))
         second.write_now(ReportResults((BuildResult("i", "a", 1),), 3.0, "cell1"))
         assert after(second, None).changes == [], "a change has no position before it is numbered"
-        assert second.read_now(HasUnnumbered())
+        assert second.read_now(has_unnumbered())
         assert number(second) == 4
-        assert (number(first), first.read_now(HasUnnumbered())) == (0, False)
+        assert (number(first), first.read_now(has_unnumbered())) == (0, False)
         begun = after(first, None, most=3)
         assert brief(begun) == [("i", "assigned"), ("j", "assigned"), ("i", "starting")]
         assert [each.host for each in begun.changes] == ["a"] * 3
         assert (begun.until, begun.end < begun.last) == (2.0, True)
         first.write_now(DeleteInstances(("i",), 4.0, "cell1"))
-        first.write_now(NoteDestroyed((DestroyOrder("i", 1, "a"),), 5.0))
-        second.write_now(Forget(("i",), 6.0))
+        first.write_now(note_destroyed((DestroyOrder("i", 1, "a"),), 5.0))
+        second.write_now(forget_destroyed(("i",), 6.0))
         assert number(first) == 3
         rest = after(second, begun.end)
         assert brief(rest) == [("i", state) for state in ("active", "deleting", "destroyed", "gone")]
@@ -110,7 +110,7 @@ def test_several_processes_number_each_change_once(place: Place) -> None:
 
     with two_processes(place, SCHEMA) as databases, ThreadPoolExecutor(2) as threads:
         list(threads.map(work, databases, (uuids[::2], uuids[1::2])))
-        while databases[0].read_now(HasUnnumbered()):
+        while databases[0].read_now(has_unnumbered()):
             number(databases[0])
         found = after(databases[1], None)
         assert sorted(each.instance for each in found.changes) == sorted(uuids)
@@ -152,11 +152,11 @@ def test_a_read_looks_through_a_bounded_part_and_old_changes_are_pruned(tmp_path
     none = after(database, None, instance="i9")
     assert (none.changes, none.end, none.last, none.until) == ([], 3, 10, 2.0)
     assert brief(after(database, 9, instance="i9")) == [("i9", "assigned")]
-    assert database.write_now(PruneChanges(6.0)) == 6
+    assert database.write_now(prune_changes(6.0)) == 6
     assert [each.position for each in after(database, None).changes] == [7, 8, 9, 10]
     assert [each.position for each in after(database, None, host="a").changes] == [7, 8, 9]
     assert [each.position for each in after(database, 1).changes] == [7, 8, 9, 10], "the rest is skipped"
-    database.write_now(PruneChanges(99.0))
+    database.write_now(prune_changes(99.0))
     assert after(database, None) == ReadChanges([], 10, 10, None)
     add(database, "later", at=100.0)
     number(database)

@@ -8,16 +8,16 @@ import sqlalchemy as sa
 
 from roost.state.leases import (
     AcquireLease,
-    ForgetLeases,
     Lease,
     LeaseTimes,
-    ReadLeases,
-    ReleaseLease,
-    RenewLease,
     Tenure,
-    VacateAll,
-    VacateLeases,
     create_leases,
+    forget_leases,
+    leases_of_kind,
+    release_lease,
+    renew_lease,
+    vacate_all,
+    vacate_leases,
     watch_leases,
 )
 from roost.state.leases.tenure import renew
@@ -46,44 +46,44 @@ def test_lease_has_one_holder(connection) -> None:
     assert (first.holder, first.epoch, first.counter, first.since) == ("A", 1, 0, 5.0)
     assert acquire("B")(connection) is None
     assert acquire("A")(connection) == first, "a repeated write, as after a lost answer, changes nothing"
-    assert RenewLease(first.name, "A", 1, 2)(connection)
-    assert not RenewLease(first.name, "B", 1, 3)(connection)
-    assert not RenewLease(first.name, "A", 2, 3)(connection)
-    [now] = ReadLeases("conductor")(connection)
+    assert renew_lease(first.name, "A", 1, 2)(connection)
+    assert not renew_lease(first.name, "B", 1, 3)(connection)
+    assert not renew_lease(first.name, "A", 2, 3)(connection)
+    [now] = leases_of_kind("conductor")(connection)
     assert now == msgspec.structs.replace(first, counter=2)
-    assert RenewLease(first.name, "A", 1, 1)(connection)
-    assert ReadLeases("conductor")(connection) == [now], "a renewal that arrives late is no sign of life"
+    assert renew_lease(first.name, "A", 1, 1)(connection)
+    assert leases_of_kind("conductor")(connection) == [now], "a renewal that arrives late is no sign of life"
     assert acquire("B", seen=first)(connection) is None, "it has shown a sign of life"
     second = acquire("B", seen=now)(connection)
     assert (second.holder, second.epoch, second.counter) == ("B", 2, 0)
-    assert not RenewLease(first.name, "A", 1, 3)(connection), "the first holder is fenced off"
-    assert ReadLeases("host")(connection) == []
+    assert not renew_lease(first.name, "A", 1, 3)(connection), "the first holder is fenced off"
+    assert leases_of_kind("host")(connection) == []
 
 
 def test_vacant_lease_is_acquired_at_a_higher_epoch(connection) -> None:
     seen = acquire("A")(connection)
-    RenewLease(seen.name, "A", 1, 1)(connection)
-    assert VacateLeases([seen])(connection) == 0
-    [seen] = ReadLeases("conductor")(connection)
-    assert VacateLeases([seen])(connection) == 1
-    [vacant] = ReadLeases("conductor")(connection)
+    renew_lease(seen.name, "A", 1, 1)(connection)
+    assert vacate_leases([seen])(connection) == 0
+    [seen] = leases_of_kind("conductor")(connection)
+    assert vacate_leases([seen])(connection) == 1
+    [vacant] = leases_of_kind("conductor")(connection)
     assert vacant.vacant
-    assert not RenewLease(seen.name, "A", 1, 2)(connection)
+    assert not renew_lease(seen.name, "A", 1, 2)(connection)
     again = acquire("A2")(connection)
     assert (again.holder, again.epoch) == ("A2", 3)
-    ForgetLeases([vacant])(connection)
-    assert ReadLeases("conductor")(connection) == [again]
+    forget_leases([vacant])(connection)
+    assert leases_of_kind("conductor")(connection) == [again]
 
 
 def test_lease_is_given_back_by_its_holder_alone(connection) -> None:
     lease = acquire("A")(connection)
     other = acquire("B", "conductor/b/1")(connection)
-    ReleaseLease(lease.name, "B")(connection)
-    assert ReadLeases("conductor")(connection) == [lease, other]
-    ReleaseLease(lease.name, "A")(connection)
-    assert ReadLeases("conductor")(connection) == [other]
-    VacateAll("conductor")(connection)
-    assert ReadLeases("conductor")(connection) == []
+    release_lease(lease.name, "B")(connection)
+    assert leases_of_kind("conductor")(connection) == [lease, other]
+    release_lease(lease.name, "A")(connection)
+    assert leases_of_kind("conductor")(connection) == [other]
+    vacate_all("conductor")(connection)
+    assert leases_of_kind("conductor")(connection) == []
 
 
 class World(SteppedContext):
@@ -122,7 +122,7 @@ def test_process_begins_nothing_while_it_cannot_renew(connection) -> None:
     world.now = 6.0
     world.run(renew(world, "api", tenure))
     assert tenure.holds(13.9)
-    VacateLeases(ReadLeases("conductor")(connection))(connection)
+    vacate_leases(leases_of_kind("conductor")(connection))(connection)
     world.run(renew(world, "api", tenure))
     assert (tenure.holder, tenure.epoch) == ("nonce-2", 3), "a taken lease is acquired under a new nonce"
 
@@ -133,11 +133,11 @@ def test_process_whose_answer_was_lost_has_its_lease_at_the_next_try(connection)
     with pytest.raises(OutcomeUnknown):
         world.run(renew(world, "api", tenure))
     assert not tenure.holder
-    [there] = ReadLeases("conductor")(connection)
+    [there] = leases_of_kind("conductor")(connection)
     world.now = 7.0
     world.run(renew(world, "api", tenure))
     assert (tenure.holder, tenure.epoch) == (there.holder, 1)
-    [now] = ReadLeases("conductor")(connection)
+    [now] = leases_of_kind("conductor")(connection)
     assert now.counter > there.counter, "it stood there for seven seconds"
     assert tenure.holds(14.9)
 
@@ -168,9 +168,9 @@ def test_observer_takes_what_stands_still_and_begins_anew_after_an_outage(connec
         for _ in range(seconds):
             world.now += 1.0
             if lives:
-                RenewLease(living.name, "B", 1, int(world.now))(connection)
+                renew_lease(living.name, "B", 1, int(world.now))(connection)
             world.run(watching)
-        return [lease.holder for lease in ReadLeases("conductor")(connection)]
+        return [lease.holder for lease in leases_of_kind("conductor")(connection)]
 
     assert look(7) == ["A", "B"]
     world.down = True

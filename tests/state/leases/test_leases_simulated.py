@@ -13,22 +13,23 @@ from roost.state.api_database.tables import SCHEMA
 from roost.state.leases import (
     FREED,
     LeaseTimes,
-    ReadLeases,
-    RenewLease,
     Tenure,
     create_leases,
     holders,
     keep_lease,
+    leases_of_kind,
+    renew_lease,
     watch_leases,
 )
 from roost.state.leases.table import leases
-from roost.storage import StorageError
+from roost.storage import StorageError, Transaction
 from support.seeds import nightly_seed
 from support.simulation.databases import SimulatedDatabase
 from support.simulation.loop import Loop
 from support.simulation.network import BrokenPromise, Network
 from support.simulation.process import Process
 from support.simulation.weather import CALM, Weather
+from support.works import arguments_of, is_of
 
 TIMES = LeaseTimes()
 PIECES = sa.table("pieces", sa.column("name"), sa.column("owner"), sa.column("owner_epoch"))
@@ -90,11 +91,11 @@ async def work(context: Context, tenure: Tenure, owned: dict[str, str]) -> None:
 class RenewByClock(msgspec.Struct, frozen=True):
     """The renewal of a lease that is dated by the clock of its holder. A fault: nobody may compare clocks."""
 
-    renewal: RenewLease
+    renewal: Transaction[bool]
     now: float
 
     def __call__(self, connection: sa.Connection) -> bool:
-        dated = sa.update(leases).where(leases.c.name == self.renewal.name)
+        dated = sa.update(leases).where(leases.c.name == arguments_of(self.renewal)["name"])
         connection.execute(dated.values(since=self.now))
         return self.renewal(connection)
 
@@ -165,9 +166,11 @@ class World:
         process.run("works", work(process.context, tenure, owned))
 
     def _dated(self, _: str, work: Any) -> Any:
-        if not isinstance(work, RenewLease):
+        if not is_of(work, renew_lease):
             return work
-        holder = next(each for each in self.processes if work.name == f"conductor/{each.name}")
+        holder = next(
+            each for each in self.processes if arguments_of(work)["name"] == f"conductor/{each.name}"
+        )
         return RenewByClock(work, holder.clock())
 
     def pass_time(self, seconds: float) -> None:
@@ -183,10 +186,13 @@ class World:
         They learn it when they renew their leases or write: their nonce fences them off, which the worlds of
         `support.simulation.world` show.
         """
-        owners, leases = self.database.run(Owners(), False), self.database.run(ReadLeases("conductor"), False)
+        owners, leases = (
+            self.database.run(Owners(), False),
+            self.database.run(leases_of_kind("conductor"), False),
+        )
         self.database.fail_over(seconds)
         self.lost |= owners.items()
-        kept = self.database.run(ReadLeases("conductor"), False)
+        kept = self.database.run(leases_of_kind("conductor"), False)
         hosts = {lease.host for lease in leases if lease not in kept}
         self.unproven |= {each.name: each.monotonic() for each in self.processes if each.name in hosts}
 
@@ -294,7 +300,7 @@ def test_a_renewal_that_a_failover_loses_shortens_no_lease(world):
 
 def renewals(world: World, holder: Process) -> int:
     """The counter of a process's lease."""
-    leases = world.database.run(ReadLeases("conductor"), False)
+    leases = world.database.run(leases_of_kind("conductor"), False)
     return next(each.counter for each in leases if each.host == holder.name)
 
 

@@ -13,9 +13,9 @@ from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
 from roost.model.instance import ERROR, BuildRequest, Instance
-from roost.state.api_database.audit import LEASE, ReadFindings, ReadRepairs, ReadState
+from roost.state.api_database.audit import LEASE, read_audit_state, read_findings, read_repairs
 from roost.state.api_database.cell_mappings import CELL0
-from roost.state.api_database.past import FindKnown
+from roost.state.api_database.past import find_known
 from roost.state.api_database.tables import (
     SCHEMA,
     build_requests,
@@ -23,7 +23,7 @@ from roost.state.api_database.tables import (
     instance_deletions,
     instance_mappings,
 )
-from roost.state.cell_database.history import ReadHistory
+from roost.state.cell_database.history import read_history
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.state.leases import Tenure, keep_lease, watch_leases
 from support.clouds import spec
@@ -255,9 +255,9 @@ class CloudWorld(World):
         if not self.audits:
             return
         self.wait_for_rounds(2)
-        found = self.read("api", ReadFindings(0, 10))
+        found = self.read("api", read_findings(0, 10))
         promise(not found, f"the audit finds what is not there: {found}")
-        repairs = self.read("api", ReadRepairs(None, 10))
+        repairs = self.read("api", read_repairs(None, 10))
         promise(
             self.doubles_claims or self.breaks or not repairs, f"repairs that nothing provoked: {repairs}"
         )
@@ -269,9 +269,9 @@ class CloudWorld(World):
 
         Rounds have a share of the time: one that a stopped process ended late delays the next so much longer.
         """
-        wanted = self.read("api", ReadState()).begun + number
+        wanted = self.read("api", read_audit_state()).begun + number
         until = self.loop.now + self.loop.now / SHARE + 100.0 * number
-        while self.read("api", ReadState()).ended < wanted:
+        while self.read("api", read_audit_state()).ended < wanted:
             promise(self.loop.now < until, "the audit makes no rounds")
             self.loop.run(self.loop.now + 2.0, ACTS)
 
@@ -293,9 +293,9 @@ class CloudWorld(World):
 
     def _check_story(self, uuid: str) -> None:
         """Check that the history of an instance begins with its acceptance and ends as the instance did."""
-        known = self.read("api", FindKnown(uuid))
+        known = self.read("api", find_known(uuid))
         promise(known is not None, f"{uuid} has no history")
-        stored = None if known.cell is None else self.read(f"cell/{known.cell}", ReadHistory(uuid))
+        stored = None if known.cell is None else self.read(f"cell/{known.cell}", read_history(uuid))
         actions = actions_of(known, stored, ())
         create, last = actions[0], actions[-1]
         promise(create.events[0].name == "accept", f"the history of {uuid} begins with {create.events[0]}")

@@ -6,13 +6,14 @@ import msgspec
 import sqlalchemy as sa
 
 from roost.agent.protocol.questions import Confirm, Poll
-from roost.state.api_database.build_requests import FinishRequest, RetakeRequest
-from roost.state.api_database.mappings import MapInstances, TakeOverMappings
+from roost.state.api_database.build_requests import FinishRequest, retake_request
+from roost.state.api_database.mappings import MapInstances, take_over_mappings
 from roost.state.api_database.tables import build_requests, instance_mappings
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.tables import fences
 from support.simulation.world import Faults
+from support.works import is_of
 
 
 class WithoutFences(msgspec.Struct, frozen=True):
@@ -52,7 +53,7 @@ class WithoutOwners(msgspec.Struct, frozen=True):
     work: Any
 
     def __call__(self, connection: sa.Connection) -> Any:
-        request_id, owner, epoch = getattr(self.work, "key", None) or msgspec.structs.astuple(self.work)[:3]
+        request_id, owner, epoch = _key_of(self.work)
         mine = {"owner": owner, "owner_epoch": epoch}
         mapped = sa.update(instance_mappings).where(instance_mappings.c.request_id == request_id)
         connection.execute(
@@ -62,9 +63,20 @@ class WithoutOwners(msgspec.Struct, frozen=True):
         return self.work(connection)
 
 
+_OWNED = (MapInstances, take_over_mappings, FinishRequest, retake_request)
+
+
+def _key_of(work: Any) -> tuple[str, str, int]:
+    """The request of a work of `_OWNED`, its owner and the owner's epoch."""
+    if is_of(work, MapInstances):
+        return work.request_id, work.owner, work.epoch
+    if is_of(work, FinishRequest):
+        return work.key
+    return work.arguments[0] if is_of(work, retake_request) else work.arguments
+
+
 def _no_owner(_: str, work: Any) -> Any:
-    owned = isinstance(work, MapInstances | TakeOverMappings | FinishRequest | RetakeRequest)
-    return WithoutOwners(work) if owned else work
+    return WithoutOwners(work) if any(is_of(work, kind) for kind in _OWNED) else work
 
 
 def _no_count(_: str, question: Any) -> Any:

@@ -6,19 +6,19 @@ from itertools import count
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.orders import FOR_HOSTS, orders_topic
 from roost.state.cell_database.ownership import FOR_CONDUCTORS as _FOR_CONDUCTORS
 from roost.state.cell_database.ownership import work_topic
-from roost.state.leases import AcquireLease, RenewLease, VacateLeases
-from roost.storage import DatabaseUnavailable, OutcomeUnknown
+from roost.state.leases import AcquireLease, renew_lease, vacate_leases
+from roost.storage import DatabaseUnavailable, OutcomeUnknown, states_entered
 from support.simulation.databases import SimulatedDatabase
 from support.simulation.loop import Loop
 from support.simulation.process import PENDING, Process, Running
 from support.simulation.weather import CALM, Weather, fate
+from support.works import is_of
 
 FOR_CONDUCTORS = frozenset(_FOR_CONDUCTORS)
-_LEASES = (AcquireLease, RenewLease, VacateLeases)
+_LEASES = (AcquireLease, renew_lease, vacate_leases)
 
 HAPPENINGS = frozenset(
     (
@@ -101,7 +101,7 @@ class Network:
         process = running.process
         if (
             writes
-            and not isinstance(work, _LEASES)
+            and not any(is_of(work, kind) for kind in _LEASES)
             and self._falters(running, "transact", name, work, writes)
         ):
             return PENDING
@@ -129,7 +129,7 @@ class Network:
             if drawn.lost:
                 error = OutcomeUnknown(f"{name} did not answer") if writes else DatabaseUnavailable(name)
             self.note(process.name, running.name, "is answered", error if error is not None else result)
-            if error is None and isinstance(work, CellWork) and (entered := work.enters):
+            if error is None and (entered := states_entered(work)):
                 wake_for(process, name.removeprefix("cell/"), entered)
             running.resume(ticket, result if error is None else None, error)
 

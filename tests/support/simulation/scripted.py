@@ -9,6 +9,7 @@ from support.simulation.cloud_world import CONDUCTORS, Accept, CloudWorld, Delet
 from support.simulation.network import BrokenPromise
 from support.simulation.process import Process
 from support.simulation.world import ACTS, Faults, Kind
+from support.works import is_of
 
 BEGIN_SECONDS = 5.0
 """After so long all agents have sessions, and all conductors have leases."""
@@ -101,7 +102,9 @@ class Scripted(CloudWorld):
 
     # What happens
 
-    def before(self, kind: type | str, act: Callable[[Process], float | None], whose: str = "") -> None:
+    def before(
+        self, kind: Callable[..., Any] | str, act: Callable[[Process], float | None], whose: str = ""
+    ) -> None:
         """Once, just before a process whose name begins with ``whose`` sends a message of a kind,
         or calls the method of that name, do something; then stop that process for the seconds that it
         returns."""
@@ -117,7 +120,7 @@ class Scripted(CloudWorld):
 
         self.network.interrupt = interrupt
 
-    def pause_before(self, kind: type | str, seconds: float, whose: str = "") -> None:
+    def pause_before(self, kind: Callable[..., Any] | str, seconds: float, whose: str = "") -> None:
         """Once, stop a process for some seconds just before it sends a message of a kind."""
         self.before(kind, lambda _: seconds, whose)
 
@@ -159,8 +162,8 @@ class Scripted(CloudWorld):
         return [note.what[3] for note in self.network.trace if note.what[1:3] == ("says", event)]
 
 
-def _is(message: Any, kind: type | str) -> bool:
-    return getattr(message, "method", None) == kind if isinstance(kind, str) else isinstance(message, kind)
+def _is(message: Any, kind: Callable[..., Any] | str) -> bool:
+    return getattr(message, "method", None) == kind if isinstance(kind, str) else is_of(message, kind)
 
 
 def found(script: Callable[[Faults, int], None], faults: Faults, seeds: int = 8) -> str:

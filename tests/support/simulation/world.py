@@ -22,9 +22,9 @@ from roost.model.instance import ACTIVE, ASSIGNED, ERROR, LOST, UNSETTLED, Insta
 from roost.model.provider_names import provider_uuid
 from roost.state.api_database.tables import API
 from roost.state.cell_database.arrivals import INSTANCES
-from roost.state.cell_database.history import ReadHistory, StoredHistory
-from roost.state.cell_database.orders import HostsWithOrders
-from roost.state.cell_database.reshapes import ReadReshapeMarks
+from roost.state.cell_database.history import StoredHistory, read_history
+from roost.state.cell_database.orders import hosts_with_orders
+from roost.state.cell_database.reshapes import read_reshape_marks
 from roost.state.cell_database.rows import instance_of
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.state.leases import LeaseTimes, Tenure
@@ -263,7 +263,8 @@ class World:
         return (
             all(self._is_settled(row) for cell in self.cells for row in self.rows(cell).values())
             and not any(
-                self.read(f"cell/{cell}", HostsWithOrders()) or self.read(f"cell/{cell}", ReadReshapeMarks())
+                self.read(f"cell/{cell}", hosts_with_orders())
+                or self.read(f"cell/{cell}", read_reshape_marks())
                 for cell in self.cells
             )
             and all(self.is_shaped(host) for host in self.guests.hosts.values())
@@ -443,7 +444,7 @@ class World:
 
     def _check_history(self, cell: str, row: Instance) -> None:
         """Check that the history of an instance has all attempts, in order, and ends with its state."""
-        found: StoredHistory = self.read(f"cell/{cell}", ReadHistory(row.uuid))
+        found: StoredHistory = self.read(f"cell/{cell}", read_history(row.uuid))
         told = [each.state for each in found.transitions if each.state != RESHAPED]
         promise(told[-1] == row.state, f"{row.uuid} is {row.state} and its history is {told}")
         promise(found.complete, f"the history of {row.uuid} is not complete: {told}")

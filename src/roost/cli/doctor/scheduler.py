@@ -27,7 +27,7 @@ from roost.state.api_database.requests import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR_SCHEMA
 from roost.state.api_database.tables import node_journal
 from roost.state.cell_database import SCHEMA as CELL_SCHEMA
-from roost.state.cell_database.hosts import RefusedHosts
+from roost.state.cell_database.hosts import read_refused_hosts
 from roost.storage import Database, SchemaTooOld
 from roost.storage.schema import Schema
 from roost.web.auth import IdentityUnavailable
@@ -134,7 +134,7 @@ def check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[DoctorV
     try:
         verdict = at_revision(database, CELL_SCHEMA, name)
         if verdict is None:
-            refused = database.read_now(RefusedHosts())
+            refused = database.read_now(read_refused_hosts())
         clock = clock_of(database, f"the database of {name}")
     except OperatorError as error:
         verdict = DoctorVerdict("fail", f"{name}: {error}", change)

@@ -27,11 +27,11 @@ from roost.conductor.agent_endpoint.new_work import Known, new_work
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agent_endpoint.polls import NotStored, PollLate, PollStored, StorePoll
 from roost.conductor.agent_endpoint.refusals import ReportRefusals
-from roost.conductor.agent_endpoint.sessions import CloseSession, HoldSession, OpenSession, refusal_of
+from roost.conductor.agent_endpoint.sessions import OpenSession, close_session, hold_session, refusal_of
 from roost.conductor.agent_endpoint.too_old import work_for
 from roost.conductor.agent_endpoint.tree_reshape import settle_cut_off
 from roost.conductor.agent_endpoint.trees import answer_of_tree
-from roost.conductor.agent_endpoint.works import ConfirmBuild, ReadIdentity, RenewHostToken
+from roost.conductor.agent_endpoint.works import ConfirmBuild, renew_host_token
 from roost.model.instance import DELETING, DestroyOrder
 from roost.model.text import error_text
 from roost.model.token import token_digest
@@ -41,7 +41,7 @@ from roost.state.cell_database.orders import HostWork, orders_topic
 from roost.state.cell_database.overdue_work import SESSION
 from roost.state.cell_database.ownership import work_topic
 from roost.state.leases import LeaseTimes, watch_leases
-from roost.storage import DatabaseIdentity, StorageError
+from roost.storage import DatabaseIdentity, StorageError, read_identity
 
 SESSION_TIMES = LeaseTimes(look=5.0, lease=60.0, forget=float("inf"))
 """The times of hosts' sessions: one is free for another agent when it has stood still for 60 seconds.
@@ -160,13 +160,13 @@ class AgentEndpoint:
             case RenewToken(session):
                 return await self._renew_token(session)
             case Closing(session):
-                return await self._context.write(self._database, CloseSession(session))
+                return await self._context.write(self._database, close_session(session))
         raise MessageRefused(f"the endpoint does not answer {type(question).__name__}")
 
     async def _renew_token(self, session: SessionKey) -> str:
         token = token_of(self._context.draw())
         at = self._context.clock()
-        work = RenewHostToken(session, token_digest(token), at)
+        work = renew_host_token(session, token_digest(token), at)
         if not await self._context.write(self._database, work):
             raise refusal_of(session)
         return token
@@ -236,7 +236,7 @@ class AgentEndpoint:
         accepted = False
         if poll.held is not None:
             at = self._context.clock()
-            noted = await self._context.write(self._database, HoldSession(poll.session, poll.held, at))
+            noted = await self._context.write(self._database, hold_session(poll.session, poll.held, at))
             if noted is None:
                 raise refusal_of(poll.session)
             accepted = noted
@@ -301,7 +301,7 @@ class AgentEndpoint:
 
     async def _position(self, epoch: int, counter: int) -> HistoryPosition:
         if self._identity is None:
-            self._identity = await self._context.read(self._database, ReadIdentity())
+            self._identity = await self._context.read(self._database, read_identity)
         return HistoryPosition(self._identity.uuid, self._identity.incarnation, epoch, counter)
 
     async def _wait(self, poll: Poll, known: Known, until: float) -> tuple[Order, ...]:

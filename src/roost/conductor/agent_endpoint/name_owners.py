@@ -17,8 +17,8 @@ from roost.agent.protocol.types import SessionKey
 from roost.model.names import IDENTIFIER_RULE, is_identifier
 from roost.model.node import NodeReport
 from roost.process.context import Context
-from roost.state.api_database.node_names import ClaimNames, Owned
-from roost.state.cell_database.hosts import HostsCalled
+from roost.state.api_database.node_names import Owned, claim_names
+from roost.state.cell_database.hosts import hosts_called
 from roost.state.cell_database.tables import nodes
 from roost.storage import Database, StorageError, in_batches
 
@@ -35,12 +35,12 @@ class NameOwners:
     ) -> dict[str, Owned]:
         """Claim names of nodes (name -> root provider) for a host; returns those that others own.
 
-        See `ClaimNames`. Raises `EndpointUnavailable`: the API database does not answer.
+        See `claim_names`. Raises `EndpointUnavailable`: the API database does not answer.
         """
         if self._api is None:
             return {}
         try:
-            return await self._api.write(ClaimNames(host, cell, nodes, stored))
+            return await self._api.write(claim_names(host, cell, nodes, stored))
         except StorageError as error:
             raise EndpointUnavailable("the owners of names cannot be asked now") from error
 
@@ -147,5 +147,5 @@ def _read_names(connection: Connection, host: str, named: Mapping[str, str]) -> 
     for some in in_batches({*named.values()}):
         others = sa.select(*columns).where(nodes.c.nodename.in_(some), nodes.c.host != host)
         owners.update((row.nodename, row.host) for row in connection.execute(others))
-    owners.update((name, name) for name in HostsCalled((*named.values(),))(connection))
+    owners.update((name, name) for name in hosts_called((*named.values(),))(connection))
     return _Names(frozenset(stored), owners, frozenset(foreign))

@@ -1,7 +1,6 @@
 """The work of hosts that they do not know yet."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
@@ -13,7 +12,7 @@ from roost.state.cell_database.arrivals import INSTANCES
 from roost.state.cell_database.orders import FOR_HOSTS, HostWork
 from roost.state.cell_database.rows import instance_of
 from roost.state.cell_database.tables import instances, orders
-from roost.storage import in_batches, one_of, one_of_constants
+from roost.storage import in_batches, one_of, one_of_constants, short_read
 
 Known = frozenset[tuple[bool, str, int]]
 """Orders that a host knows: whether to destroy, instance, attempt."""
@@ -25,10 +24,10 @@ async def new_work(context: Context, database: str, known: Mapping[str, Known]) 
     Reads the keys of all work, but the rows of new work alone: agents that are busy for long do not make each
     look longer. Raises `StorageError`.
     """
-    keys = await context.read(database, ReadKeys(known))
+    keys = await context.read(database, read_work_keys(known))
     found: dict[str, HostWork] = {}
     if keys.instances:
-        for host, instance in await context.read(database, ReadNew(keys.instances)):
+        for host, instance in await context.read(database, read_instances_with_work(keys.instances)):
             # It may have changed since.
             key = (instance.state == DELETING, instance.uuid, instance.attempt)
             if host in known and key not in known[host]:
@@ -45,38 +44,28 @@ class NewKeys(msgspec.Struct, frozen=True):
     orders: tuple[DestroyOrder, ...]
 
 
-class ReadKeys(msgspec.Struct, frozen=True):
+@short_read
+def read_work_keys(connection: Connection, known: Mapping[str, Known]) -> NewKeys:
     """Read the keys of work that hosts do not know, without the instances' rows. One statement."""
-
-    is_short: ClassVar = True
-
-    known: Mapping[str, Known]
-
-    def __call__(self, connection: Connection) -> NewKeys:
-        found, given = list[str](), list[DestroyOrder]()
-        for uuid, attempt, host, state in connection.execute(_KEYS).all():
-            if host not in self.known or (state in _TO_DESTROY, uuid, attempt) in self.known[host]:
-                continue
-            if state == _ORDER:
-                given.append(DestroyOrder(uuid, attempt, host))
-            else:
-                found.append(uuid)
-        return NewKeys(tuple(found), tuple(given))
+    found, given = list[str](), list[DestroyOrder]()
+    for uuid, attempt, host, state in connection.execute(_KEYS).all():
+        if host not in known or (state in _TO_DESTROY, uuid, attempt) in known[host]:
+            continue
+        if state == _ORDER:
+            given.append(DestroyOrder(uuid, attempt, host))
+        else:
+            found.append(uuid)
+    return NewKeys(tuple(found), tuple(given))
 
 
-class ReadNew(msgspec.Struct, frozen=True):
+@short_read
+def read_instances_with_work(connection: Connection, uuids: tuple[str, ...]) -> list[tuple[str, Instance]]:
     """Read instances with work for their hosts, each with its host."""
-
-    is_short: ClassVar = True
-
-    uuids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> list[tuple[str, Instance]]:
-        return [
-            (row.host, instance_of(row))
-            for some in in_batches(self.uuids)
-            for row in connection.execute(_NAMED, {"uuids": some}).all()
-        ]
+    return [
+        (row.host, instance_of(row))
+        for some in in_batches(uuids)
+        for row in connection.execute(_NAMED, {"uuids": some}).all()
+    ]
 
 
 _ORDER = "order"

@@ -12,12 +12,11 @@ from roost.model.instance import DESTROYED, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
 from roost.model.record import Attempt
 from roost.state.cell_database.building import ReportResults, state_after
-from roost.state.cell_database.cell_work import CellWork
-from roost.state.cell_database.deletions import NoteDestroyed
+from roost.state.cell_database.deletions import note_destroyed
 from roost.state.cell_database.disabled import HOST_IS_DISABLED
 from roost.state.cell_database.guests import Compared, GuestsReported
-from roost.state.cell_database.node_reports import KeepReports
-from roost.state.cell_database.orders import HostWork, WorkOfHosts
+from roost.state.cell_database.node_reports import keep_reports
+from roost.state.cell_database.orders import HostWork, work_of_hosts
 from roost.state.cell_database.overdue_work import session_name
 from roost.state.cell_database.tables import leases, nodes
 from roost.storage import in_batches, one_of
@@ -50,7 +49,7 @@ NotStored = SessionGone | TakenBack | PollLate
 """Why a poll is not stored."""
 
 
-class StorePoll(CellWork, frozen=True, kw_only=True):
+class StorePoll(msgspec.Struct, frozen=True, kw_only=True):
     """Store a poll, if the agent holds the session, its last poll is counted, and no later one has arrived.
 
     ``counted``: the last poll of the session that the agent knows to be counted. ``wants_orders``: read the
@@ -122,7 +121,7 @@ def _store_together(
         reports = [ReportResults(poll.results, poll.at, poll.cell) for poll in polls]
         ended = ReportResults.together(connection, reports)
     if destroyed := tuple(each for poll in polls for each in poll.destroyed):
-        NoteDestroyed(destroyed, at)(connection)
+        note_destroyed(destroyed, at)(connection)
     kept = tuple(
         each
         for poll, others in zip(polls, refused, strict=True)
@@ -131,7 +130,7 @@ def _store_together(
     )
     if kept:
         # Milliseconds are unlike any number that the node has had before.
-        KeepReports(kept, first=max(int(at * 1000), 1))(connection)
+        keep_reports(kept, first=max(int(at * 1000), 1))(connection)
     looked = [poll.session.host for poll in polls if poll.reports or poll.is_sign]
     reported = {
         host: bool(is_disabled)
@@ -147,7 +146,7 @@ def _store_together(
         else ()
     )
     wanting = tuple(poll.session.host for poll in polls if poll.wants_orders)
-    work = WorkOfHosts(wanting)(connection).by_host()
+    work = work_of_hosts(wanting)(connection).by_host()
     return [
         PollStored(
             before=0,

@@ -6,7 +6,7 @@ from roost.agent.protocol.types import SessionKey
 from roost.model.node import NodeReport
 from roost.process.context import Context
 from roost.process.metrics import catalogue as metrics
-from roost.state.cell_database.refused_nodes import KeepRefused, RefusedOf
+from roost.state.cell_database.refused_nodes import keep_refused, refused_nodes_of
 
 
 class ReportRefusals:
@@ -36,14 +36,14 @@ class ReportRefusals:
             if not reports:
                 return None
             # Another process had the session until now.
-            known = await self._context.read(self._database, RefusedOf(session.host))
+            known = await self._context.read(self._database, refused_nodes_of(session.host))
         if not reports:
             return known or None
         reported = {each.node for each in reports}
         present = {**{n: why for n, why in known.items() if n not in reported}, **refused}
         if present != known:
             at = self._context.clock()
-            await self._context.write(self._database, KeepRefused(session.host, present, at))
+            await self._context.write(self._database, keep_refused(session.host, present, at))
             if new := present.keys() - known.keys():
                 metrics.REFUSED_NODES.inc(float(len(new)))
         self._known[session.host] = session, present

@@ -14,7 +14,7 @@ from roost.conductor.agent_endpoint.endpoint_context import AsyncioEndpointConte
 from roost.conductor.agent_endpoint.name_owners import NameOwners
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agent_endpoint.relay import ProviderRelay
-from roost.conductor.agent_endpoint.sessions import FreeSessions
+from roost.conductor.agent_endpoint.sessions import free_all_sessions
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
 from roost.state.cell_database import Cell
@@ -69,7 +69,7 @@ class AgentService:
 
     async def free_sessions(self) -> None:
         """Take the sessions from the agents of an earlier process, which is gone. Raises `StorageError`."""
-        await self._cell.write(FreeSessions())
+        await self._cell.write(free_all_sessions())
 
     async def run(self) -> None:
         """Run the coroutines of the endpoint besides the answers, until cancelled."""

@@ -11,14 +11,14 @@ from roost.agent.protocol.errors import CellTakenBack, SessionLost
 from roost.agent.protocol.types import HistoryPosition, SessionKey
 from roost.model.instance import ON_ITS_HOST, DestroyOrder, Instance
 from roost.state.cell_database.arrivals import INSTANCES
-from roost.state.cell_database.held_hosts import HoldHost, ReleaseHosts
+from roost.state.cell_database.held_hosts import hold_host, release_hosts
 from roost.state.cell_database.orders import read_orders
 from roost.state.cell_database.overdue_work import SESSION, session_name
 from roost.state.cell_database.refused_nodes import forget_refused
 from roost.state.cell_database.rows import instance_of
 from roost.state.cell_database.tables import instances, leases
 from roost.state.leases import VACANT, AcquireLease, Lease, acquire, read_leases, read_stamps
-from roost.storage import in_batches, one_of, one_of_constants, read_identity
+from roost.storage import in_batches, one_of, one_of_constants, read_identity, transaction
 
 
 class SessionGone(msgspec.Struct, frozen=True):
@@ -104,7 +104,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
         present = read_leases(connection, [session_name(work.host) for work in works], lock=True)
         acquired = acquire(connection, [work._acquiring(present) for work in works], present)
         opened = {work.host: lease for work, lease in zip(works, acquired, strict=True) if lease is not None}
-        ReleaseHosts([work.host for work in works if work.host in opened and not work.is_held])(connection)
+        release_hosts([work.host for work in works if work.host in opened and not work.is_held])(connection)
         forget_refused(connection, opened)
         identity = read_identity(connection)
         expected: defaultdict[str, list[Instance]] = defaultdict(list)
@@ -147,39 +147,30 @@ _EXPECTED = INSTANCES.where(
 )
 
 
-class HoldSession(msgspec.Struct, frozen=True):
+@transaction
+def hold_session(connection: Connection, session: SessionKey, reason: str, at: float) -> bool | None:
     """Note that the agent of a session carries out no orders.
 
-    Answers whether an operator has accepted that; None if the agent does not hold the session any more: a
+    Returns whether an operator has accepted that; None if the agent does not hold the session any more: a
     later agent may carry out orders.
     """
-
-    session: SessionKey
-    reason: str
-    at: float
-
-    def __call__(self, connection: Connection) -> bool | None:
-        if counters_of(connection, [self.session], lock=True) == [None]:
-            return None
-        return HoldHost(self.session.host, self.reason, self.at)(connection)
+    if counters_of(connection, [session], lock=True) == [None]:
+        return None
+    return hold_host(session.host, reason, at)(connection)
 
 
-class FreeSessions(msgspec.Struct, frozen=True):
+@transaction
+def free_all_sessions(connection: Connection) -> None:
     """Take the sessions of all hosts from their agents, which are gone as the caller knows."""
-
-    def __call__(self, connection: Connection) -> None:
-        connection.execute(sa.update(leases).where(leases.c.kind == SESSION).values(holder=VACANT))
+    connection.execute(sa.update(leases).where(leases.c.kind == SESSION).values(holder=VACANT))
 
 
-class CloseSession(msgspec.Struct, frozen=True):
+@transaction
+def close_session(connection: Connection, session: SessionKey) -> None:
     """Give a session back. Its row stays: the next session continues its epochs."""
-
-    session: SessionKey
-
-    def __call__(self, connection: Connection) -> None:
-        mine = (
-            leases.c.name == session_name(self.session.host),
-            leases.c.holder == self.session.nonce,
-            leases.c.epoch == self.session.epoch,
-        )
-        connection.execute(sa.update(leases).where(*mine).values(holder=VACANT))
+    mine = (
+        leases.c.name == session_name(session.host),
+        leases.c.holder == session.nonce,
+        leases.c.epoch == session.epoch,
+    )
+    connection.execute(sa.update(leases).where(*mine).values(holder=VACANT))

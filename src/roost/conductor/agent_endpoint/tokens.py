@@ -10,7 +10,7 @@ from roost.model.text import error_text
 from roost.model.token import token_digest
 from roost.state.api_database.asking_cells import CELL_SECONDS
 from roost.state.cell_database import Cell
-from roost.state.cell_database.host_tokens import HostToken, ReadTokens, UseToken
+from roost.state.cell_database.host_tokens import HostToken, read_host_tokens, use_token
 from roost.storage import StorageError
 from roost.web.auth import Identity, IdentityUnavailable
 
@@ -80,7 +80,7 @@ class HostTokens:
     async def _read(self) -> None:
         began = self._monotonic()
         async with asyncio.timeout(CELL_SECONDS):
-            known = await self._cell.read(ReadTokens())
+            known = await self._cell.read(read_host_tokens())
         # A read that began before a token was used is stale.
         if asyncio.current_task() is self._reading:
             self._known, self._read_at = known, began
@@ -91,7 +91,7 @@ class HostTokens:
 
     async def _use(self, token: HostToken) -> HostToken | None:
         """Note the first use of a token, which ends its host's other tokens. None if it is not valid."""
-        is_valid = await self._cell.write(UseToken(token.digest))
+        is_valid = await self._cell.write(use_token(token.digest))
         # A read that is under way may have seen the tokens as they were before.
         self._reading = None
         if not is_valid:

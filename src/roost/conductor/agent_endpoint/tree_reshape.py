@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import msgspec
 from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
@@ -23,14 +22,14 @@ from roost.model.reshape import why_not
 from roost.model.text import error_text
 from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.cell_database.reshapes import (
-    BeginReshape,
     Claimed,
-    FollowClaims,
-    ReadReshapeMarks,
     ReshapeBegun,
     ReshapeMark,
+    begin_reshape,
+    follow_claims,
+    read_reshape_marks,
 )
-from roost.storage import StorageError
+from roost.storage import StorageError, Transaction, transaction
 
 LOOK_SECONDS = 5.0
 """Seconds between two looks for reshapes that were cut off."""
@@ -48,16 +47,14 @@ NAMED = 5
 """Consumers that a refusal names at most."""
 
 
-class BeginOfSession(msgspec.Struct, frozen=True):
-    """Begin a reshape, if the agent holds the session: see `BeginReshape`."""
-
-    session: SessionKey
-    begin: BeginReshape
-
-    def __call__(self, connection: Connection) -> ReshapeBegun | SessionGone:
-        if counters_of(connection, [self.session], lock=True) == [None]:
-            return SessionGone()
-        return self.begin(connection)
+@transaction
+def begin_reshape_of_session(
+    connection: Connection, session: SessionKey, begin: Transaction[ReshapeBegun]
+) -> ReshapeBegun | SessionGone:
+    """Begin a reshape, if the agent holds the session: see `begin_reshape`."""
+    if counters_of(connection, [session], lock=True) == [None]:
+        return SessionGone()
+    return begin(connection)
 
 
 async def reshape(
@@ -73,7 +70,7 @@ async def reshape(
         return Reshaped(refusal)
     mark = ReshapeMark(question.root, tree[question.root].generation, context.clock())
     generations = {uuid: claims[uuid].generation for uuid in question.claims if _is_instance(claims[uuid])}
-    begin = BeginOfSession(question.session, BeginReshape(mark, generations))
+    begin = begin_reshape_of_session(question.session, begin_reshape(mark, generations))
     begun: ReshapeBegun | SessionGone = await context.write(database, begin)
     if isinstance(begun, SessionGone):
         raise refusal_of(question.session)
@@ -86,7 +83,9 @@ async def reshape(
     moved = {} if refused is not None else _moved(question)
     names = {each.uuid: each.name for each in tree.values()}
     at = context.clock()
-    ended: list[str] = await context.write(database, FollowClaims(question.root, names, moved, at, ends=mark))
+    ended: list[str] = await context.write(
+        database, follow_claims(question.root, names, moved, at, ends=mark)
+    )
     if refused is None:
         after = {each.uuid: each.inventories for each in question.inventories}
         changed = [uuid for uuid in after if after[uuid] != tree[uuid].inventories]
@@ -109,7 +108,7 @@ async def settle_cut_off(context: EndpointContext, database: str, cell: str) -> 
         await context.sleep(LOOK_SECONDS)
         try:
             before = context.clock() - CUT_OFF_SECONDS
-            for mark in await context.read(database, ReadReshapeMarks(before)):
+            for mark in await context.read(database, read_reshape_marks(before)):
                 await settle(context, database, mark)
             failing = False
         except (StorageError, AgentProtocolError) as error:
@@ -138,7 +137,7 @@ async def settle(context: EndpointContext, database: str, mark: ReshapeMark) -> 
     held = {uuid: Claimed(each.allocations, each.generation) for uuid, each in claims.items()}
     names = {each.uuid: each.name for each in tree}
     at = context.clock()
-    changed = await context.write(database, FollowClaims(mark.root, names, held, at, ends=mark))
+    changed = await context.write(database, follow_claims(mark.root, names, held, at, ends=mark))
     values = {"node": mark.root, "instances": len(changed)}
     context.log("a reshape that was cut off is settled", values, "warning")
 
@@ -186,7 +185,7 @@ async def _refuse_behind(
     held = {uuid: Claimed(claims[uuid].allocations, claims[uuid].generation) for uuid in behind}
     names = {each.uuid: each.name for each in tree.values()}
     at = context.clock()
-    changed = await context.write(database, FollowClaims(question.root, names, held, at))
+    changed = await context.write(database, follow_claims(question.root, names, held, at))
     left = [uuid for uuid in behind if uuid not in changed]
     if not left:
         return Reshaped(ProviderRefusal("rows of instances followed their claims first", conflict=True))

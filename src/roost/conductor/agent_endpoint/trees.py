@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.errors import AccessRefused
@@ -20,9 +19,10 @@ from roost.agent.protocol.types import (
 from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
 from roost.conductor.agent_endpoint.sessions import SessionGone, refusal_of
 from roost.conductor.agent_endpoint.tree_reshape import reshape, settle
-from roost.conductor.agent_endpoint.works import ReachesRoot
-from roost.state.cell_database.hosts import HostsCalled, NoteProviders
-from roost.state.cell_database.reshapes import FindReshapeMark, ReshapeMark
+from roost.conductor.agent_endpoint.works import reaches_root
+from roost.state.cell_database.hosts import hosts_called, note_providers
+from roost.state.cell_database.reshapes import ReshapeMark, find_reshape_mark
+from roost.storage import transaction
 
 
 async def answer_of_tree(
@@ -46,7 +46,7 @@ async def answer_of_tree(
         await _check_new_root(context, database, session, root, question.writes)
     given = {each.name for each in question.writes if isinstance(each, CreateProvider | MoveProvider)}
     if names := tuple(sorted(given - {session.host})):
-        for name in await context.read(database, HostsCalled(names)):
+        for name in await context.read(database, hosts_called(names)):
             return Written(
                 0, ProviderRefusal(f"a provider cannot have the name {name}: it is another host's")
             )
@@ -57,19 +57,17 @@ async def answer_of_tree(
     )
     if made:
         # Noted before they are made, so that none is left when the host is removed. Sharing providers stay.
-        await context.write(database, NoteProviders(root, made))
+        await context.write(database, note_providers(root, made))
     return await context.providers.write(root, question.writes)
 
 
-class FindTree(msgspec.Struct, frozen=True):
-    """Read the answer of `ReachesRoot`, and the mark of a reshape of the tree that may be under way."""
-
-    session: SessionKey
-    root: str
-
-    def __call__(self, connection: Connection) -> tuple[bool | SessionGone | None, ReshapeMark | None]:
-        reaches = ReachesRoot(self.session, self.root)(connection)
-        return reaches, None if reaches is False else FindReshapeMark(self.root)(connection)
+@transaction
+def find_tree(
+    connection: Connection, session: SessionKey, root: str
+) -> tuple[bool | SessionGone | None, ReshapeMark | None]:
+    """Read the answer of `reaches_root`, and the mark of a reshape of the tree that may be under way."""
+    reaches = reaches_root(session, root)(connection)
+    return reaches, None if reaches is False else find_reshape_mark(root)(connection)
 
 
 async def _read_tree(
@@ -79,7 +77,7 @@ async def _read_tree(
 
     A reshape that an earlier agent has asked for is settled first, so that the tree is not older than it.
     """
-    reaches, mark = await context.read(database, FindTree(session, root))
+    reaches, mark = await context.read(database, find_tree(session, root))
     if isinstance(reaches, SessionGone):
         raise refusal_of(session)
     if mark is not None:
@@ -100,7 +98,7 @@ async def _check_new_root(
     """Raise `AccessRefused` if a root would get a name that the host may not give."""
     names = [each.name for each in writes if isinstance(each, CreateProvider) and each.uuid == root]
     if any(name != session.host for name in names):
-        reaches = await context.read(database, ReachesRoot(session, root))
+        reaches = await context.read(database, reaches_root(session, root))
         if reaches is not True:
             raise AccessRefused(
                 f"provider {root} is no node that host {session.host} has reported: "

@@ -1,4 +1,4 @@
-"""The transactions of an endpoint for agents besides polls, one class for each."""
+"""The transactions of an endpoint for agents besides polls."""
 
 from collections.abc import Collection, Sequence
 
@@ -9,8 +9,8 @@ from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.polls import hosts_of
 from roost.conductor.agent_endpoint.sessions import SessionGone, TakenBack, counters_of, judged
 from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
-from roost.state.cell_database.host_tokens import IssueToken
-from roost.storage import DatabaseIdentity, read_identity
+from roost.state.cell_database.host_tokens import issue_token
+from roost.storage import transaction
 
 
 class ConfirmBuild(msgspec.Struct, frozen=True):
@@ -47,35 +47,19 @@ class ConfirmBuild(msgspec.Struct, frozen=True):
         return [next(wanted) if isinstance(each, int) else each for each in known]
 
 
-class ReadIdentity(msgspec.Struct, frozen=True):
-    """Read the identity of the cell's database."""
-
-    def __call__(self, connection: Connection) -> DatabaseIdentity:
-        return read_identity(connection)
-
-
-class ReachesRoot(msgspec.Struct, frozen=True):
-    """Answers whether a root provider is a node of a session's host; None if the cell knows no such node."""
-
-    session: SessionKey
-    root: str
-
-    def __call__(self, connection: Connection) -> bool | SessionGone | None:
-        if counters_of(connection, [self.session]) == [None]:
-            return SessionGone()
-        host = hosts_of(connection, [self.root]).get(self.root)
-        return None if host is None else host == self.session.host
+@transaction
+def reaches_root(connection: Connection, session: SessionKey, root: str) -> bool | SessionGone | None:
+    """Return whether a root provider is a node of a session's host; None if the cell knows no such node."""
+    if counters_of(connection, [session]) == [None]:
+        return SessionGone()
+    host = hosts_of(connection, [root]).get(root)
+    return None if host is None else host == session.host
 
 
-class RenewHostToken(msgspec.Struct, frozen=True):
-    """Make a new token of a session's host valid. Answers False if the agent does not hold the session."""
-
-    session: SessionKey
-    digest: str
-    at: float
-
-    def __call__(self, connection: Connection) -> bool:
-        if counters_of(connection, [self.session], lock=True) == [None]:
-            return False
-        IssueToken(host=self.session.host, digest=self.digest, at=self.at)(connection)
-        return True
+@transaction
+def renew_host_token(connection: Connection, session: SessionKey, digest: str, at: float) -> bool:
+    """Make a new token of a session's host valid. Returns False if the agent does not hold the session."""
+    if counters_of(connection, [session], lock=True) == [None]:
+        return False
+    issue_token(host=session.host, digest=digest, at=at)(connection)
+    return True

@@ -19,18 +19,18 @@ from roost.placement.errors import NotFound
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.build_requests import waiting_requests
 from roost.state.api_database.cell_mappings import CellMapping, mapped_cells
-from roost.state.api_database.late_claims import NotedLate
-from roost.state.api_database.mappings import FindMappings, InstanceMapping
-from roost.state.api_database.past import PastInstances
+from roost.state.api_database.late_claims import find_noted
+from roost.state.api_database.mappings import InstanceMapping, find_mappings
+from roost.state.api_database.past import find_past
 from roost.state.api_database.tables import API
-from roost.state.cell_database.arrivals import FindInstances
-from roost.state.cell_database.held_hosts import ReadHeldHosts
+from roost.state.cell_database.arrivals import find_instances
+from roost.state.cell_database.held_hosts import read_held_hosts
 from roost.state.cell_database.orders import read_orders
 from roost.state.cell_database.overdue_work import session_name
 from roost.state.cell_database.tables import nodes
 from roost.state.cell_database.unknown_guests import UnknownGuest, unknown_guests_of
 from roost.state.leases import read_stamps
-from roost.storage import StorageError, in_batches
+from roost.storage import StorageError, in_batches, transaction
 
 AT_ONCE = 50
 """Requests to placement at the same time."""
@@ -47,24 +47,18 @@ class Look(NamedTuple):
     unread: dict[str, str]
 
 
-class MappingsAndCells(msgspec.Struct, frozen=True):
-    """Answers the mappings of some instances, and all cells."""
+@transaction
+def read_mappings_and_cells(
+    connection: Connection, uuids: tuple[str, ...]
+) -> tuple[dict[str, InstanceMapping], dict[str, CellMapping]]:
+    """Return the mappings of some instances, and all cells."""
+    return find_mappings(uuids)(connection), mapped_cells(connection)
 
-    uuids: tuple[str, ...]
 
-    def __call__(self, connection: Connection) -> tuple[dict[str, InstanceMapping], dict[str, CellMapping]]:
-        return FindMappings(self.uuids)(connection), mapped_cells(connection)
-
-
-class WaitingInstances(msgspec.Struct, frozen=True):
-    """Answers which of some instances belong to requests that are not finished."""
-
-    uuids: frozenset[str]
-
-    def __call__(self, connection: Connection) -> frozenset[str]:
-        return self.uuids.intersection(
-            uuid for request in waiting_requests(connection) for uuid in request.instances
-        )
+@transaction
+def find_waiting_instances(connection: Connection, uuids: frozenset[str]) -> frozenset[str]:
+    """Return which of some instances belong to requests that are not finished."""
+    return uuids.intersection(uuid for request in waiting_requests(connection) for uuid in request.instances)
 
 
 class InCell(msgspec.Struct, frozen=True):
@@ -79,49 +73,42 @@ class InCell(msgspec.Struct, frozen=True):
     nodes: dict[str, NodeSign]
 
 
-class LookIntoCell(msgspec.Struct, frozen=True):
-    """Answers the facts of some instances and of some nodes in a cell."""
-
-    cell: str
-    uuids: tuple[str, ...]
-    nodes: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> InCell:
-        found = FindInstances(self.uuids)(connection)
-        guests = unknown_guests_of(connection, self.uuids)
-        if guests:
-            owing = {
-                (each.host, each.instance, each.attempt)
-                for each in read_orders(connection, {guest.host for guest in guests})
-            }
-            known = {
-                (each.host, each.uuid, each.attempt) for each in found.values() if each.state in ON_ITS_HOST
-            }
-            guests = [
-                each for each in guests if (each.host, each.instance, each.attempt) not in owing | known
-            ]
-        hosts = {each.host for each in found.values() if each.host is not None}
-        hosts |= {each.host for each in guests}
-        of_nodes: dict[str, str] = {}
-        for column, names in ((nodes.c.node, self.nodes), (nodes.c.host, sorted(hosts))):
-            for some in in_batches(names):
-                query = sa.select(nodes.c.node, nodes.c.host).where(column.in_(some))
-                of_nodes.update((row.node, row.host) for row in connection.execute(query))
-        stamps = read_stamps(connection, {session_name(host) for host in of_nodes.values()})
-        held = ReadHeldHosts()(connection)
-        signs = {
-            node: NodeSign(
-                host,
-                self.cell,
-                stamps.get(session_name(host)),
-                held[host].reason if host in held else None,
-            )
-            for node, host in of_nodes.items()
+@transaction
+def look_into_cell(
+    connection: Connection, cell: str, uuids: tuple[str, ...], roots: tuple[str, ...]
+) -> InCell:
+    """Return the facts of some instances and of some nodes in a cell."""
+    found = find_instances(uuids)(connection)
+    guests = unknown_guests_of(connection, uuids)
+    if guests:
+        owing = {
+            (each.host, each.instance, each.attempt)
+            for each in read_orders(connection, {guest.host for guest in guests})
         }
-        strays: defaultdict[str, list[UnknownGuest]] = defaultdict(list)
-        for guest in guests:
-            strays[guest.instance].append(guest)
-        return InCell(found, dict(strays), signs)
+        known = {(each.host, each.uuid, each.attempt) for each in found.values() if each.state in ON_ITS_HOST}
+        guests = [each for each in guests if (each.host, each.instance, each.attempt) not in owing | known]
+    hosts = {each.host for each in found.values() if each.host is not None}
+    hosts |= {each.host for each in guests}
+    of_nodes: dict[str, str] = {}
+    for column, names in ((nodes.c.node, roots), (nodes.c.host, sorted(hosts))):
+        for some in in_batches(names):
+            query = sa.select(nodes.c.node, nodes.c.host).where(column.in_(some))
+            of_nodes.update((row.node, row.host) for row in connection.execute(query))
+    stamps = read_stamps(connection, {session_name(host) for host in of_nodes.values()})
+    held = read_held_hosts()(connection)
+    signs = {
+        node: NodeSign(
+            host,
+            cell,
+            stamps.get(session_name(host)),
+            held[host].reason if host in held else None,
+        )
+        for node, host in of_nodes.items()
+    }
+    strays: defaultdict[str, list[UnknownGuest]] = defaultdict(list)
+    for guest in guests:
+        strays[guest.instance].append(guest)
+    return InCell(found, dict(strays), signs)
 
 
 async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping[str, str]) -> Look:
@@ -131,13 +118,13 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
     """
     names = tuple(uuids)
     claims = await context.placement.holdings(names)
-    mappings, cells = await context.read(API, MappingsAndCells(names))
+    mappings, cells = await context.read(API, read_mappings_and_cells(names))
     claimed = tuple(sorted({roots[each] for each in _providers(claims.values()) if each in roots}))
     found: dict[str, InCell] = {}
     unread: dict[str, str] = {}
     for cell in cells:
         try:
-            found[cell] = await context.read(f"cell/{cell}", LookIntoCell(cell, names, claimed))
+            found[cell] = await context.read(f"cell/{cell}", look_into_cell(cell, names, claimed))
         except StorageError as error:
             unread[cell] = one_line(error)
     signs = {node: sign for cell in found.values() for node, sign in cell.nodes.items()}
@@ -157,9 +144,9 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
     if not suspects:
         return Look([], signs, unread)
     # Read only now: few instances are suspected, and many requests may wait.
-    waiting = await context.read(API, WaitingInstances(suspects))
-    late = await context.read(API, NotedLate(suspects))
-    past = await context.read(API, PastInstances(tuple(sorted(suspects))))
+    waiting = await context.read(API, find_waiting_instances(suspects))
+    late = await context.read(API, find_noted(suspects))
+    past = await context.read(API, find_past(tuple(sorted(suspects))))
     observed = []
     for finding in (*judge(msgspec.structs.replace(state, waiting=waiting), states), *strays):
         uuid = _uuid(finding)

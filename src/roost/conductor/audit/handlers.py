@@ -4,7 +4,7 @@ from typing import Protocol
 
 from roost.conductor.audit.findings import DRY_RUN
 from roost.conductor.audit.types import AskedRound, AuditQuery, RepairPage, ShownAudit, WantedRound
-from roost.state.api_database.audit import AskForRound, ReadFindings, ReadRepairs, ReadState
+from roost.state.api_database.audit import ask_for_audit_round, read_audit_state, read_findings, read_repairs
 from roost.state.api_database.kept_answers import Once
 from roost.state.api_database.requests import Requests
 from roost.web.errors import BadRequest
@@ -22,8 +22,8 @@ async def show_audit(service: AuditService, req: Request, resp: Response) -> Sho
     """Show the findings of the last round of the audit that it did not repair, by page."""
     query: AuditQuery = req.query
     database = service.requests.database
-    state = await database.read(ReadState())
-    found = await database.read(ReadFindings(query.marker or 0, query.limit + 1))
+    state = await database.read(read_audit_state())
+    found = await database.read(read_findings(query.marker or 0, query.limit + 1))
     page = found[: query.limit]
     return ShownAudit(
         round=state.ended,
@@ -40,7 +40,7 @@ async def show_audit(service: AuditService, req: Request, resp: Response) -> Sho
 async def list_repairs(service: AuditService, req: Request, resp: Response) -> RepairPage:
     """List the repairs of the audit by page, the newest first, each with its proof."""
     query: AuditQuery = req.query
-    found = await service.requests.database.read(ReadRepairs(query.marker, query.limit + 1))
+    found = await service.requests.database.read(read_repairs(query.marker, query.limit + 1))
     page = found[: query.limit]
     return RepairPage(page, page[-1].number if len(found) > query.limit else None)
 
@@ -50,6 +50,6 @@ async def ask_for_round(service: AuditService, req: Request, resp: Response) -> 
     wanted: WantedRound = req.body
     if wanted.dry_run and wanted.most:
         raise BadRequest(f"a dry run makes no repairs: dry_run and most ({wanted.most}) exclude each other")
-    asked = AskForRound(DRY_RUN if wanted.dry_run else wanted.most)
+    asked = ask_for_audit_round(DRY_RUN if wanted.dry_run else wanted.most)
     once = Once(asked, lambda number: req.keyed(AskedRound(number)))
     return AskedRound(await service.requests.database.write(once))

@@ -21,7 +21,7 @@ from roost.state.api_database.audit import AuditFinding
 from roost.state.api_database.cell_mappings import mapped_cells
 from roost.state.api_database.tables import API, host_aggregate_members, host_aggregates
 from roost.state.cell_database.tables import cell_hosts, nodes
-from roost.storage import StorageError
+from roost.storage import StorageError, transaction
 
 MISSING_PROVIDER = "missing-provider"
 """A host reports a node whose root provider is not in placement."""
@@ -75,27 +75,25 @@ class NodePlace(NamedTuple):
     cell: str
 
 
-class ReadPlaces(msgspec.Struct, frozen=True):
-    """Answers the hosts of a cell's nodes by the node, and all its hosts, those without nodes too."""
+@transaction
+def read_places(connection: Connection) -> tuple[dict[str, str], frozenset[str]]:
+    """Return the hosts of a cell's nodes by the node, and all its hosts, those without nodes too."""
+    of_nodes = dict(connection.execute(sa.select(nodes.c.node, nodes.c.host)).all())
+    hosts = connection.execute(sa.select(cell_hosts.c.host)).scalars()
+    return of_nodes, frozenset((*of_nodes.values(), *hosts))
 
-    def __call__(self, connection: Connection) -> tuple[dict[str, str], frozenset[str]]:
-        of_nodes = dict(connection.execute(sa.select(nodes.c.node, nodes.c.host)).all())
-        hosts = connection.execute(sa.select(cell_hosts.c.host)).scalars()
-        return of_nodes, frozenset((*of_nodes.values(), *hosts))
 
-
-class ReadMembers(msgspec.Struct, frozen=True):
-    """Answers the members of each host aggregate."""
-
-    def __call__(self, connection: Connection) -> dict[str, set[str]]:
-        members: dict[str, set[str]] = {
-            uuid: set() for uuid in connection.execute(sa.select(host_aggregates.c.uuid)).scalars()
-        }
-        table = host_aggregate_members
-        for aggregate, node in connection.execute(sa.select(table.c.aggregate_uuid, table.c.node)):
-            if aggregate in members:
-                members[aggregate].add(node)
-        return members
+@transaction
+def read_members(connection: Connection) -> dict[str, set[str]]:
+    """Return the members of each host aggregate."""
+    members: dict[str, set[str]] = {
+        uuid: set() for uuid in connection.execute(sa.select(host_aggregates.c.uuid)).scalars()
+    }
+    table = host_aggregate_members
+    for aggregate, node in connection.execute(sa.select(table.c.aggregate_uuid, table.c.node)):
+        if aggregate in members:
+            members[aggregate].add(node)
+    return members
 
 
 class Places(NamedTuple):
@@ -115,7 +113,7 @@ async def look_at_places(context: PlacementContext, roots: Mapping[str, str]) ->
     unread: dict[str, str] = {}
     for cell in sorted(await context.read(API, mapped_cells)):
         try:
-            of_nodes, of_cell = await context.read(f"cell/{cell}", ReadPlaces())
+            of_nodes, of_cell = await context.read(f"cell/{cell}", read_places())
         except StorageError as error:
             unread[cell] = one_line(error)
         else:
@@ -163,7 +161,7 @@ async def _wrong_aggregates(
     context: PlacementContext, places: Mapping[str, NodePlace], roots: Mapping[str, str]
 ) -> list[Misplaced]:
     """Return the providers that the mirror of host aggregates has to write."""
-    wanted = await context.read(API, ReadMembers())
+    wanted = await context.read(API, read_members())
     present = {}
     for aggregate in sorted(wanted):
         present[aggregate] = await context.placement.providers_in_aggregate(aggregate)

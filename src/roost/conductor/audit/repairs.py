@@ -14,7 +14,7 @@ from roost.conductor.audit.findings import (
     Observed,
 )
 from roost.conductor.context import PlacementContext
-from roost.conductor.mapped_again import MapAgain
+from roost.conductor.mapped_again import map_again
 from roost.model.instance import DestroyOrder
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
@@ -23,8 +23,8 @@ from roost.scheduler.selection.claim_result import is_outage, one_line
 from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.audit import DONE
 from roost.state.api_database.tables import API
-from roost.state.cell_database.claimed_again import ClaimedAgain
-from roost.state.cell_database.orders import GiveOrders
+from roost.state.cell_database.claimed_again import note_claimed_again
+from roost.state.cell_database.orders import give_orders
 
 
 async def repair(context: PlacementContext, action: str, observed: Observed) -> str:
@@ -81,7 +81,7 @@ async def _claim_again(context: PlacementContext, observed: Observed) -> str | N
     await context.placement.write_allocations((write,))
     # Placement counts from 1, and each write counts.
     written = (generation or 0) + 1
-    noted = ClaimedAgain(instance.uuid, instance.attempt, written)
+    noted = note_claimed_again(instance.uuid, instance.attempt, written)
     if await context.write(f"cell/{instance.selection.cell}", noted):
         return None
     # If there was no claim before, a deletion meanwhile had none to free.
@@ -93,13 +93,13 @@ async def _destroy_guest(context: PlacementContext, observed: Observed) -> str |
     at = context.clock()
     for cell, guest in observed.strays:
         order = DestroyOrder(guest.instance, guest.attempt, guest.host)
-        await context.write(f"cell/{cell}", GiveOrders((order,), at))
+        await context.write(f"cell/{cell}", give_orders((order,), at))
     return None
 
 
 async def _map_again(context: PlacementContext, observed: Observed) -> str | None:
     [(cell, row)] = observed.rows.items()
-    is_written = await context.write(API, MapAgain(row, cell, observed.mapping))
+    is_written = await context.write(API, map_again(row, cell, observed.mapping))
     return None if is_written else "the mapping has changed since"
 
 

@@ -1,6 +1,6 @@
 """The machine of the audit: rounds over all consumers, mappings and instances, in small steps."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from roost.conductor.audit.audit_reads import AT_ONCE, Look, look
 from roost.conductor.audit.findings import DRY_RUN, Observed, allowed, judged
@@ -14,21 +14,21 @@ from roost.state.api_database.audit import (
     DONE,
     LEASE,
     AuditFinding,
-    BeginRepair,
-    BeginRound,
-    EndRepair,
-    EndRound,
     HeldLease,
-    ReadState,
     RoundReport,
+    begin_repair,
+    begin_round,
+    end_repair,
+    end_round,
+    read_audit_state,
 )
 from roost.state.api_database.cell_mappings import mapped_cells
-from roost.state.api_database.mappings import PageOfMappings
+from roost.state.api_database.mappings import page_of_mappings
 from roost.state.api_database.tables import API
-from roost.state.cell_database.instance_search import SearchInstances
-from roost.state.cell_database.unknown_guests import PageOfUnknownGuests
+from roost.state.cell_database.instance_search import search_instances
+from roost.state.cell_database.unknown_guests import instances_with_unknown_guests
 from roost.state.leases import LeaseTimes, Tenure
-from roost.storage import StorageError
+from roost.storage import StorageError, Transaction
 
 PAGE = 500
 """Instances that one step compares, about."""
@@ -97,7 +97,7 @@ async def audit(context: PlacementContext, tenure: Tenure, options: AuditOptions
         if not tenure.holds(now):
             continue
         try:
-            asked = (await context.read(API, ReadState())).asked
+            asked = (await context.read(API, read_audit_state())).asked
             if asked or now >= due:
                 await audit_round(context, tenure, options)
                 ended = context.monotonic()
@@ -115,7 +115,7 @@ async def audit_round(context: PlacementContext, tenure: Tenure, options: AuditO
     Raises: `StorageError` of the API database, and what placement raises.
     """
     lease = HeldLease(tenure.holder, tenure.epoch)
-    before = await context.write(API, BeginRound(lease))
+    before = await context.write(API, begin_round(lease))
     if before is None:
         return
     number = before.begun + 1
@@ -153,7 +153,7 @@ async def audit_round(context: PlacementContext, tenure: Tenure, options: AuditO
     report = RoundReport(
         findings=len(left), instances=len(walk.seen), unread=walk.first.unread | again.unread, asks=asks
     )
-    await context.write(API, EndRound(lease, number, context.clock(), left, report))
+    await context.write(API, end_round(lease, number, context.clock(), left, report))
 
 
 class _Walk:
@@ -176,16 +176,14 @@ class _Walk:
             consumers = await self._context.together([_consumers_on(self._context, each) for each in some])
             await self._look(uuid for each in consumers for uuid in each)
         after = ""
-        while page := await self._context.read(API, PageOfMappings(most=PAGE, after=after)):
+        while page := await self._context.read(API, page_of_mappings(most=PAGE, after=after)):
             after = page[-1].instance_uuid
             await self._look(each.instance_uuid for each in page)
         for cell in sorted(await self._context.read(API, mapped_cells)):
-            await self._look_through(cell, SearchInstances)
-            await self._look_through(cell, PageOfUnknownGuests)
+            await self._look_through(cell, search_instances)
+            await self._look_through(cell, instances_with_unknown_guests)
 
-    async def _look_through(
-        self, cell: str, pages: type[SearchInstances] | type[PageOfUnknownGuests]
-    ) -> None:
+    async def _look_through(self, cell: str, pages: Callable[..., Transaction[list[str]]]) -> None:
         after = ""
         while True:
             try:
@@ -275,14 +273,14 @@ async def _repair(
     if not tenure.holds(context.monotonic()):
         return None
     at = context.clock()
-    number = await context.write(API, BeginRepair(lease, at, tenure.host, finding))
+    number = await context.write(API, begin_repair(lease, at, tenure.host, finding))
     if number is None:
         return None
     values = {"instance": finding.subject, "kind": finding.kind, "action": finding.action}
     if tells:
         context.log("the audit makes a repair", {**values, "detail": finding.detail}, "warning")
     result = await repair(context, finding.action, observed)
-    await context.write(API, EndRepair(number, result))
+    await context.write(API, end_repair(number, result))
     if result != DONE and tells:
         context.log("a repair is not made", {**values, "result": result}, "warning")
     return result

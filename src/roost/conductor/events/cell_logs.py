@@ -8,9 +8,9 @@ from roost.scheduler.selection.claim_result import one_line
 from roost.state.cell_database.state_changes import (
     NUMBERED_AT_ONCE,
     PRUNED_AT_ONCE,
-    HasUnnumbered,
-    NumberChanges,
-    PruneChanges,
+    has_unnumbered,
+    number_new_changes,
+    prune_changes,
 )
 from roost.storage import StorageError
 
@@ -49,8 +49,8 @@ async def number_changes(context: Context, cells: Collection[str]) -> None:
 async def _number(context: Context, cell: str) -> None:
     database = f"cell/{cell}"
     try:
-        while await context.read(database, HasUnnumbered()):
-            if await context.write(database, NumberChanges()) < NUMBERED_AT_ONCE:
+        while await context.read(database, has_unnumbered()):
+            if await context.write(database, number_new_changes()) < NUMBERED_AT_ONCE:
                 return
     except StorageError as error:
         values = {"cell": cell, "error": one_line(error)}
@@ -59,7 +59,7 @@ async def _number(context: Context, cell: str) -> None:
 
 async def _prune(context: Context, cell: str, older: float) -> None:
     try:
-        while await context.write(f"cell/{cell}", PruneChanges(older)) == PRUNED_AT_ONCE:
+        while await context.write(f"cell/{cell}", prune_changes(older)) == PRUNED_AT_ONCE:
             pass
     except StorageError as error:
         values = {"cell": cell, "error": one_line(error)}

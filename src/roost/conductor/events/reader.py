@@ -14,10 +14,10 @@ from roost.model.instance import ASSIGNED
 from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.cell_mappings import mapped_cells
 from roost.state.api_database.event_types import INSTANCE, CloudEvent, EventKind, EventPage, EventsQuery
-from roost.state.api_database.events import EventFilter, EventsAfter, ReadEvents, time_of
-from roost.state.api_database.past import WhoDeleted
+from roost.state.api_database.events import EventFilter, ReadEvents, events_after, time_of
+from roost.state.api_database.past import requesters_of_deletions
 from roost.state.cell_database import Cell
-from roost.state.cell_database.state_changes import ChangesAfter, ReadChanges, StateChange
+from roost.state.cell_database.state_changes import ReadChanges, StateChange, changes_after
 from roost.storage import Database
 from roost.web.errors import BadRequest
 
@@ -94,7 +94,7 @@ class EventReader:
         if after is None and began is not None:
             since = began if since is None else max(since, began)
         state = None if query.kind is None else query.kind.removeprefix(INSTANCE)
-        changes = ChangesAfter(
+        changes = changes_after(
             after=after, most=most, since=since, state=state, host=query.host, instance=query.instance
         )
         return await ask_cell(self._cells.get(name), changes)
@@ -108,7 +108,7 @@ class EventReader:
         ]
         if not deleted:
             return list(events)
-        who = await self._api.read(WhoDeleted(tuple(deleted)))
+        who = await self._api.read(requesters_of_deletions(tuple(deleted)))
         return [
             msgspec.structs.replace(each, by=who[each.instance])
             if each.kind == "instance_deleting" and each.instance in who
@@ -124,7 +124,7 @@ def _share(limit: int, logs: int) -> int:
 
 def _read(connection: Connection, query: EventsQuery, marker: Marker | None, most: int) -> _Read:
     wanted = EventFilter(query.since, query.kind, query.cell, query.host, query.instance)
-    found = EventsAfter(None if marker is None else marker.api, most, wanted)(connection)
+    found = events_after(None if marker is None else marker.api, most, wanted)(connection)
     if marker is None:
         began = query.since
     elif marker.cells is None:

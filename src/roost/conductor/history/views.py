@@ -14,10 +14,10 @@ from roost.model.instance import DELETING
 from roost.process.logs.outages import OutageLines
 from roost.records import RecordQueue, RecordsError, RunWithAttempts, Search, SearchableRecords
 from roost.state.api_database.asking_cells import CELL_SECONDS, ask_cell
-from roost.state.api_database.past import FindKnown, KnownInstance
+from roost.state.api_database.past import KnownInstance, find_known
 from roost.state.cell_database import Cell
-from roost.state.cell_database.history import ReadHistory, StoredHistory
-from roost.storage import Database
+from roost.state.cell_database.history import StoredHistory, read_history
+from roost.storage import Database, transaction
 
 DELETED = "deleted"
 """State of an instance of which nothing is left."""
@@ -92,13 +92,13 @@ class Histories:
 
         Raises: `StorageError` of the API database.
         """
-        known = await self._api.read(FindKnown(uuid))
+        known = await self._api.read(find_known(uuid))
         if known is None:
             return None
         missing: list[str] = []
         stored, silent = None, False
         if known.cell is not None:
-            asked = await ask_cell(self._cells.get(known.cell), _Asked(uuid))
+            asked = await ask_cell(self._cells.get(known.cell), _read_history(uuid))
             if asked is None:
                 silent = True
                 missing.append(f"cell {known.cell}")
@@ -132,8 +132,6 @@ class _Found(msgspec.Struct, frozen=True):
     found: StoredHistory | None
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    uuid: str
-
-    def __call__(self, connection: Connection) -> _Found:
-        return _Found(ReadHistory(self.uuid)(connection))
+@transaction
+def _read_history(connection: Connection, uuid: str) -> _Found:
+    return _Found(read_history(uuid)(connection))

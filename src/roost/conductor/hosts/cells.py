@@ -21,24 +21,24 @@ from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.cell_mappings import (
     CELL0,
     CellMapping,
-    KnowCell,
     hold_cell,
+    map_unknown_cell,
     mapped_cells,
     section_of,
 )
 from roost.state.api_database.event_types import CloudEvent, EventKind
-from roost.state.api_database.events import WithEvents
+from roost.state.api_database.events import with_events
 from roost.state.api_database.host_errors import CellInUse, CellUnavailable, NoSuchCell
 from roost.state.api_database.kept_answers import Once
 from roost.state.api_database.open_cells import OpenCells
 from roost.state.api_database.operator_words import withdraw_words
 from roost.state.api_database.tables import cell_mappings, host_mappings, instance_mappings
 from roost.state.cell_database import Cell
-from roost.state.cell_database.disabled import ReadWordOfCell, Word
-from roost.state.cell_database.hosts import HostsAfter
+from roost.state.cell_database.disabled import Word, read_word_of_cell
+from roost.state.cell_database.hosts import hosts_after
 from roost.state.cell_database.overdue_work import SESSION
 from roost.state.cell_database.tables import instances
-from roost.storage import Database, StorageError, read_identity
+from roost.storage import Database, StorageError, read_identity, transaction
 from roost.web.errors import BadRequest, Conflict
 
 _log = structlog.get_logger()
@@ -51,29 +51,25 @@ class CellCounts(msgspec.Struct, frozen=True):
     word: Word | None = None
 
 
-class CountCell(msgspec.Struct, frozen=True):
+@transaction
+def count_cell(connection: Connection) -> CellCounts:
     """Count the instances of a cell, and read its word."""
-
-    def __call__(self, connection: Connection) -> CellCounts:
-        query = sa.select(instances.c.state, sa.func.count()).group_by(instances.c.state)
-        counted = {row[0]: row[1] for row in connection.execute(query)}
-        return CellCounts(counted, ReadWordOfCell()(connection))
+    query = sa.select(instances.c.state, sa.func.count()).group_by(instances.c.state)
+    counted = {row[0]: row[1] for row in connection.execute(query)}
+    return CellCounts(counted, read_word_of_cell()(connection))
 
 
-class ForgetCell(msgspec.Struct, frozen=True):
-    """Remove the mapping of a cell, and operators' words on it. Answers why it stays, None if removed."""
-
-    name: str
-
-    def __call__(self, connection: Connection) -> str | None:
-        hold_cell(connection, self.name)
-        for table, what in ((host_mappings, "hosts"), (instance_mappings, "instances")):
-            query = sa.select(sa.func.count()).select_from(table).where(table.c.cell == self.name)
-            if number := connection.execute(query).scalar_one():
-                return f"cell {self.name} has {number} {what}"
-        connection.execute(sa.delete(cell_mappings).where(cell_mappings.c.name == self.name))
-        withdraw_words(connection, self.name)
-        return None
+@transaction
+def forget_cell(connection: Connection, name: str) -> str | None:
+    """Remove the mapping of a cell, and operators' words on it. Returns why it stays, None if removed."""
+    hold_cell(connection, name)
+    for table, what in ((host_mappings, "hosts"), (instance_mappings, "instances")):
+        query = sa.select(sa.func.count()).select_from(table).where(table.c.cell == name)
+        if number := connection.execute(query).scalar_one():
+            return f"cell {name} has {number} {what}"
+    connection.execute(sa.delete(cell_mappings).where(cell_mappings.c.name == name))
+    withdraw_words(connection, name)
+    return None
 
 
 class SeenCell(msgspec.Struct, frozen=True):
@@ -142,7 +138,7 @@ class CellRegistry:
     async def list(self) -> list[SeenCell]:
         """Return all cells, in order of names."""
         mappings = await self._api.read(mapped_cells)
-        counts = await asyncio.gather(*(ask_cell(self._cells.get(name), CountCell()) for name in mappings))
+        counts = await asyncio.gather(*(ask_cell(self._cells.get(name), count_cell()) for name in mappings))
         up: dict[str | None, int] = {}
         for seen in self._watch.services(frozenset((KIND,))):
             up[seen.cell] = up.get(seen.cell, 0) + (seen.state == UP)
@@ -193,7 +189,7 @@ class CellRegistry:
             raise BadRequest(str(error)) from error
         try:
             identity = (await opened.read(read_identity)).uuid
-            added = SeenCell(mapping, await opened.read(CountCell()), 0)
+            added = SeenCell(mapping, await opened.read(count_cell()), 0)
         except StorageError as error:
             raise CellUnavailable(f"the database of cell {name!r} cannot be used: {error}") from error
         finally:
@@ -208,8 +204,8 @@ class CellRegistry:
             if same:
                 raise Conflict(f"the database of [{mapping.section}] is that of cell {other.name}")
         kept = answer(added) if answer is not None else None
-        know = WithEvents(
-            KnowCell(mapping), lambda made: [self._told("cell_added", name, by)] if made else []
+        know = with_events(
+            map_unknown_cell(mapping), lambda made: [self._told("cell_added", name, by)] if made else []
         )
         if not await self._api.write(Once(know, lambda made: kept if made else None)):
             raise Conflict(f"there is a cell {name!r} already")
@@ -248,12 +244,12 @@ class CellRegistry:
         if name == CELL0:
             raise Conflict("cell0 cannot be removed: it keeps what could not be placed")
         cell = await self._cell(name)
-        if hosts := await cell.read(HostsAfter(1)):
+        if hosts := await cell.read(hosts_after(1)):
             raise CellInUse(f"cell {name} has host {hosts[0]!r}: remove its hosts first")
-        if number := sum((await cell.read(CountCell())).instances.values()):
+        if number := sum((await cell.read(count_cell())).instances.values()):
             raise CellInUse(f"cell {name} has {number} instances")
-        forget = WithEvents(
-            ForgetCell(name), lambda refused: [] if refused else [self._told("cell_removed", name, by)]
+        forget = with_events(
+            forget_cell(name), lambda refused: [] if refused else [self._told("cell_removed", name, by)]
         )
         if refused := await self._api.write(forget):
             raise CellInUse(refused)

@@ -13,16 +13,16 @@ from roost.model.operator_word import Subject
 from roost.placement.interface import Placement, Provider
 from roost.state.api_database.host_errors import HostInUse, HostIsUp
 from roost.state.cell_database import Cell
-from roost.state.cell_database.given_up import GiveUpOnHost
-from roost.state.cell_database.host_tokens import RevokeTokens
+from roost.state.cell_database.given_up import give_up_on_host
+from roost.state.cell_database.host_tokens import revoke_tokens
 from roost.state.cell_database.hosts import (
     CellHost,
-    DescribeHosts,
-    InstancesAt,
-    NodesOfHost,
-    ProvidersMade,
-    RemoveHost,
-    RemoveNode,
+    count_instances_at,
+    describe_hosts,
+    nodes_of_host,
+    providers_made,
+    remove_host_row,
+    remove_node_row,
 )
 from roost.web.errors import Conflict, NotFound
 
@@ -58,7 +58,7 @@ class HostRemoval:
             HostInUse: it has instances, claims or orders, or its agent has come meanwhile.
             HostIsUp: its agent shows signs of life.
         """
-        described = (await cell.read(DescribeHosts((host,)))).get(host)
+        described = (await cell.read(describe_hosts((host,)))).get(host)
         if described is None:
             # An interrupted removal has not withdrawn its word.
             await self._words.store.withdraw(cell.name, host)
@@ -68,27 +68,27 @@ class HostRemoval:
             _check_empty(described)
         await self._words.say(Subject(cell.name, host), False, BEING_REMOVED, by)
         if evidence is not None:
-            await cell.write(RevokeTokens(host))
+            await cell.write(revoke_tokens(host))
             await self._give_up(cell, host, evidence, by)
-        if number := await cell.read(InstancesAt(host)):
+        if number := await cell.read(count_instances_at(host)):
             raise HostInUse(
                 f"{number} instances are still on host {host!r}, which is disabled now: repeat the removal "
                 "when they are gone"
             )
         kept: list[Provider] = []
-        for node in await cell.read(NodesOfHost(host)):
+        for node in await cell.read(nodes_of_host(host)):
             kept += await self._remove_providers(cell, node.node)
-        if why := await cell.write(RemoveHost(host, described.session)):
+        if why := await cell.write(remove_host_row(host, described.session)):
             raise HostInUse(f"{why}; host {host!r} is disabled now: repeat it")
         await self._words.store.withdraw(cell.name, host)
         return kept
 
     async def remove_node(self, cell: Cell, host: str, node: str) -> list[Provider]:
         """Remove a node of a host, with its providers; returns those that stay. Raises `HostInUse`."""
-        if number := await cell.read(InstancesAt(host, node)):
+        if number := await cell.read(count_instances_at(host, node)):
             raise HostInUse(f"node {node} has {number} instances")
         kept = await self._remove_providers(cell, node)
-        await cell.write(RemoveNode(host, node))
+        await cell.write(remove_node_row(host, node))
         await self._words.store.withdraw(cell.name, host, node)
         return kept
 
@@ -114,7 +114,7 @@ class HostRemoval:
                 f"instance {uuid} is {instance.state}: only {', '.join(_ENDED_BY_WORD)} ones are given up"
             )
         if instance.state != LOST:
-            described = (await cell.read(DescribeHosts((host,)))).get(host)
+            described = (await cell.read(describe_hosts((host,)))).get(host)
             if described is not None:
                 self._check_down(cell.name, described)
         await self._give_up(cell, host, evidence, by, only=uuid)
@@ -126,7 +126,7 @@ class HostRemoval:
 
         ``only``: the uuid of the only instance to end.
         """
-        work = GiveUpOnHost(host=host, reason=evidence, at=self._clock(), cell=cell.name, only=only, by=by)
+        work = give_up_on_host(host=host, reason=evidence, at=self._clock(), cell=cell.name, only=only, by=by)
         done = await cell.write(work)
         cell.keep_ends(done.ended)
         if done.instances:
@@ -141,7 +141,7 @@ class HostRemoval:
             raise HostIsUp(f"cell {cell} was not seen yet by this conductor: try again in some seconds")
 
     async def _remove_providers(self, cell: Cell, root: str) -> list[Provider]:
-        made = await cell.read(ProvidersMade(root))
+        made = await cell.read(providers_made(root))
         return await remove_providers(self._placement, root, made)
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from roost.model.names import look_alike, look_of
 from roost.state.api_database.asking_cells import ask_cell
-from roost.state.api_database.host_mappings import CellsOfHosts
-from roost.state.api_database.node_names import LookAlikes, OwnersOfNames
+from roost.state.api_database.host_mappings import cells_of_hosts
+from roost.state.api_database.node_names import find_look_alikes, owners_of_names
 from roost.state.cell_database import Cell
-from roost.state.cell_database.node_lookup import NodesCalled
+from roost.state.cell_database.node_lookup import find_nodes_called
 from roost.storage import Database
 from roost.web.errors import Conflict
 
@@ -20,9 +20,9 @@ async def check_names(api: Database, cells: Sequence[Cell], hosts: Sequence[str]
             node, or two of the names look alike.
         StorageError: the API database does not answer.
     """
-    owners = dict(await api.read(OwnersOfNames(tuple(hosts))))
+    owners = dict(await api.read(owners_of_names(tuple(hosts))))
     for cell in cells:
-        named = await ask_cell(cell, NodesCalled(tuple(hosts)))
+        named = await ask_cell(cell, find_nodes_called(tuple(hosts)))
         owners.update((each.nodename, each.host) for each in named or ())
     for name, owner in sorted(owners.items()):
         if name != owner and name in hosts:
@@ -31,9 +31,9 @@ async def check_names(api: Database, cells: Sequence[Cell], hosts: Sequence[str]
                 "remove that node first"
             )
     # A mapped host has its name: it was added by an earlier run of this request, or is added again.
-    mapped = await api.read(CellsOfHosts(tuple(hosts)))
+    mapped = await api.read(cells_of_hosts(tuple(hosts)))
     new = tuple(host for host in hosts if host not in mapped)
-    alike = await api.read(LookAlikes(new))
+    alike = await api.read(find_look_alikes(new))
     for host in new:
         owned = alike.get(host)
         if owned is not None and owned.host != host:

@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import Collection
 from typing import Protocol
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.provider_names import provider_uuid
 from roost.placement.interface import Provider
-from roost.state.api_database.host_mappings import CellsOfHosts
+from roost.state.api_database.host_mappings import cells_of_hosts
 from roost.state.api_database.tables import node_names
 from roost.state.cell_database.node_lookup import NodeName
-from roost.storage import Database, in_batches
+from roost.storage import Database, in_batches, transaction
 
 
 class NodePlacement(Protocol):
@@ -35,12 +34,12 @@ class NodeOwners:
 
     async def called(self, names: Collection[str]) -> list[NodeName]:
         """Return the nodes that have one of these uuids or names. A node that is not found may exist."""
-        found = await self._api.read(_OwnedNodes(tuple(names)))
+        found = await self._api.read(_read_owned_nodes(tuple(names)))
         left = set(names).difference(*((each.node, each.nodename) for each in found))
         tried = {uuid for name in left for uuid in (name, provider_uuid(name))}
         providers = await asyncio.gather(*(self._placement.provider(uuid) for uuid in sorted(tried)))
         roots = [each for each in providers if each is not None and each.uuid == each.root]
-        added = await self._api.read(CellsOfHosts(tuple(each.name for each in roots)))
+        added = await self._api.read(cells_of_hosts(tuple(each.name for each in roots)))
         return found + [NodeName(each.uuid, each.name, each.name) for each in roots if each.name in added]
 
     async def of_host(self, host: str, node: str) -> NodeName | None:
@@ -49,17 +48,14 @@ class NodeOwners:
         return next((each for each in found if (each.node, each.host) == (node, host)), None)
 
 
-class _OwnedNodes(msgspec.Struct, frozen=True):
+@transaction
+def _read_owned_nodes(connection: Connection, names: tuple[str, ...]) -> list[NodeName]:
     """Read the nodes, not named as their hosts, that have one of ``names`` as uuid or name."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> list[NodeName]:
-        columns = node_names.c.node, node_names.c.host, node_names.c.name
-        return [
-            NodeName(*row)
-            for some in in_batches(self.names)
-            for row in connection.execute(
-                sa.select(*columns).where(node_names.c.name.in_(some) | node_names.c.node.in_(some))
-            )
-        ]
+    columns = node_names.c.node, node_names.c.host, node_names.c.name
+    return [
+        NodeName(*row)
+        for some in in_batches(names)
+        for row in connection.execute(
+            sa.select(*columns).where(node_names.c.name.in_(some) | node_names.c.node.in_(some))
+        )
+    ]

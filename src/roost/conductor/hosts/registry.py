@@ -27,23 +27,23 @@ from roost.state.api_database.host_errors import (
     NoSuchNode,
 )
 from roost.state.api_database.host_mappings import (
-    CellsOfHosts,
-    MappedHostsAfter,
+    cells_of_hosts,
     map_hosts,
+    mapped_hosts_after,
     remap_host,
     unmap_host,
 )
-from roost.state.api_database.node_names import ReleaseNames
+from roost.state.api_database.node_names import release_names
 from roost.state.cell_database import Cell
-from roost.state.cell_database.held_hosts import AcceptHost
-from roost.state.cell_database.host_tokens import IssueToken
+from roost.state.cell_database.held_hosts import accept_held_host
+from roost.state.cell_database.host_tokens import issue_token
 from roost.state.cell_database.hosts import (
-    AddHosts,
     CellHost,
     CellNode,
-    DescribeHosts,
-    HostsAfter,
-    NodesOfHost,
+    add_host_rows,
+    describe_hosts,
+    hosts_after,
+    nodes_of_host,
 )
 from roost.storage import Database
 from roost.web.errors import Conflict
@@ -103,12 +103,12 @@ class HostRegistry:
         if cell == CELL0:
             raise Conflict("cell0 has no hosts: it keeps what could not be placed")
         # After an interrupted addition the hosts are mapped, and the cell has all of them, or none.
-        known = await there.read(DescribeHosts(tuple(hosts)))
+        known = await there.read(describe_hosts(tuple(hosts)))
         self._check_new(there, [host for host in hosts if host in known and known[host].added_at is not None])
         await check_names(self._api, list(self._cells.values()), hosts)
         for other in list(self._cells.values()):
             if other is not there:
-                elsewhere = await ask_cell(other, DescribeHosts(tuple(hosts)))
+                elsewhere = await ask_cell(other, describe_hosts(tuple(hosts)))
                 for host in elsewhere or ():
                     raise HostElsewhere(f"host {host!r} is in cell {other.name}")
         mapped = await self._api.write(map_hosts(hosts, cell, self._clock(), by))
@@ -119,9 +119,9 @@ class HostRegistry:
     async def page(self, limit: int, after: str = "", cell: str | None = None) -> LocatedHosts:
         """Return a page of hosts, of all cells or of one. Raises `NoSuchCell`."""
         cells = dict(self._cells) if cell is None else {cell: self._cell(cell)}
-        mapped = await self._api.read(MappedHostsAfter(limit + 1, after, cell))
+        mapped = await self._api.read(mapped_hosts_after(limit + 1, after, cell))
         answers = await asyncio.gather(
-            *(ask_cell(each, HostsAfter(limit + 1, after)) for each in cells.values())
+            *(ask_cell(each, hosts_after(limit + 1, after)) for each in cells.values())
         )
         silent = [name for name, answer in zip(cells, answers, strict=True) if answer is None]
         found = {(host, name) for host, name in mapped if name in silent or name not in cells}
@@ -139,10 +139,10 @@ class HostRegistry:
     async def find(self, host: str, cell: str | None = None) -> Located:
         """Return a host. Raises `NoSuchHost`, `NoSuchCell`, and `HostElsewhere` if several cells have one."""
         if cell is None:
-            cell = (await self._api.read(CellsOfHosts((host,)))).get(host)
+            cell = (await self._api.read(cells_of_hosts((host,)))).get(host)
         if cell is not None:
             there = self._cell(cell)
-            described = await ask_cell(there, DescribeHosts((host,)))
+            described = await ask_cell(there, describe_hosts((host,)))
             if described is None:
                 return Located(host, cell, None)
             if host not in described:
@@ -150,7 +150,7 @@ class HostRegistry:
             return await self._as_said(Located(host, cell, described[host]))
         found = []
         for each in list(self._cells.values()):
-            described = await ask_cell(each, DescribeHosts((host,)))
+            described = await ask_cell(each, describe_hosts((host,)))
             if described and host in described:
                 found.append(Located(host, each.name, described[host]))
         if len(found) > 1:
@@ -194,7 +194,7 @@ class HostRegistry:
             Conflict: the agent does not wait for that.
         """
         there = self._cell((await self.find(host, cell)).cell)
-        if not await there.write(AcceptHost(host)):
+        if not await there.write(accept_held_host(host)):
             raise Conflict(f"the agent of host {host!r} is not held: it does not wait for an operator")
 
     async def nodes(self, host: str, cell: str | None = None) -> tuple[str, list[CellNode]]:
@@ -203,7 +203,7 @@ class HostRegistry:
         said = await self._words.store.of_hosts((host,))
         return there.name, [
             each if (word := said.get(Subject(there.name, host, each.node))) is None else each.as_said(word)
-            for each in await there.read(NodesOfHost(host))
+            for each in await there.read(nodes_of_host(host))
         ]
 
     async def move(self, host: str, to: str, cell: str | None = None, by: Requester | None = None) -> str:
@@ -216,10 +216,10 @@ class HostRegistry:
             raise Conflict("cell0 has no hosts: it keeps what could not be placed")
         source = await self._cell_of(host, cell)
         # The target answers now, before the host leaves.
-        if host in await target.read(DescribeHosts((host,))):
+        if host in await target.read(describe_hosts((host,))):
             raise Conflict(f"host {host!r} is in cell {to} already")
         removed = None if source is target else await self._removal.remove(source, host, by=by)
-        if removed is None and not await self._api.read(CellsOfHosts((host,))):
+        if removed is None and not await self._api.read(cells_of_hosts((host,))):
             raise NoSuchHost(host)
         mapped = await self._api.write(remap_host(host, source.name, to, self._clock(), by))
         for name in mapped.values():
@@ -267,7 +267,7 @@ class HostRegistry:
         Raises `CellUnavailable`: its cell cannot be asked, and the node is not found elsewhere.
         """
         name = (await self.find(host, cell)).cell
-        nodes = await ask_cell(self._cell(name), NodesOfHost(host))
+        nodes = await ask_cell(self._cell(name), nodes_of_host(host))
         found = next((each for each in nodes or () if each.node == node), None)
         if nodes is None and (known := await self._owners.of_host(host, node)) is not None:
             found = CellNode(node, known.nodename, None, None)
@@ -287,10 +287,10 @@ class HostRegistry:
         name, nodes = await self.nodes(host, cell)
         if node not in {each.node for each in nodes}:
             # An interrupted removal has not freed the name.
-            await self._api.write(ReleaseNames(host, name, node))
+            await self._api.write(release_names(host, name, node))
             raise NoSuchNode(f"host {host!r} has no node {node!r}")
         kept = await self._removal.remove_node(self._cell(name), host, node)
-        await self._api.write(ReleaseNames(host, name, node))
+        await self._api.write(release_names(host, name, node))
         return name, kept
 
     async def give_up_instance(
@@ -305,13 +305,13 @@ class HostRegistry:
     async def _cell_of(self, host: str, cell: str | None) -> Cell:
         """Return the cell of a host: the named, the mapped, or the one that has it. Raises as `find`."""
         if cell is None:
-            cell = (await self._api.read(CellsOfHosts((host,)))).get(host)
+            cell = (await self._api.read(cells_of_hosts((host,)))).get(host)
         return self._cell((await self.find(host)).cell if cell is None else cell)
 
     async def _enter(self, cell: Cell, hosts: Sequence[str]) -> dict[str, str]:
         tokens = {host: new_token() for host in hosts}
         digests = {host: token_digest(token) for host, token in tokens.items()}
-        self._check_new(cell, await cell.write(AddHosts(digests, self._clock())))
+        self._check_new(cell, await cell.write(add_host_rows(digests, self._clock())))
         return tokens
 
     def _check_new(self, cell: Cell, added: Sequence[str]) -> None:
@@ -322,7 +322,7 @@ class HostRegistry:
 
     async def _issue(self, cell: Cell, host: str, *, alone: bool = False) -> str:
         token = new_token()
-        work = IssueToken(host=host, digest=token_digest(token), at=self._clock(), alone=alone)
+        work = issue_token(host=host, digest=token_digest(token), at=self._clock(), alone=alone)
         await cell.write(work)
         return token
 
@@ -340,7 +340,7 @@ class HostRegistry:
             if name in self._cells and name not in silent:
                 by_cell.setdefault(name, []).append(host)
         answers = await asyncio.gather(
-            *(ask_cell(self._cells[name], DescribeHosts(tuple(hosts))) for name, hosts in by_cell.items())
+            *(ask_cell(self._cells[name], describe_hosts(tuple(hosts))) for name, hosts in by_cell.items())
         )
         return {
             (host, name): described

@@ -9,16 +9,16 @@ from itertools import islice
 import msgspec
 import structlog
 
-from roost.conductor.events.cell_outages import NoteOutages, SeenOutage
+from roost.conductor.events.cell_outages import SeenOutage, note_outages_now
 from roost.conductor.events.observed import LeaseLook, transitions
 from roost.model.service_version import SERVICE_VERSION
 from roost.model.text import error_text
 from roost.state.api_database.audit import LEASE as AUDIT
-from roost.state.api_database.events import MarkedEvent, ObserveEvents
+from roost.state.api_database.events import MarkedEvent, observe_events
 from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.cell_database import Cell
 from roost.state.cell_database.overdue_work import SESSION
-from roost.state.leases import Lease, LeaseTimes, ReadAllLeases
+from roost.state.leases import Lease, LeaseTimes, all_leases
 from roost.storage import Database, StorageError
 
 UP = "up"
@@ -172,7 +172,7 @@ class ServiceWatch:
         place = self._places.setdefault(name, _Place(self._times, self._down_seconds))
         began = self._monotonic()
         try:
-            leases = await database.read(ReadAllLeases())
+            leases = await database.read(all_leases())
         except StorageError as error:
             if place.answers:
                 where = "the API database" if name is None else f"cell {name}"
@@ -228,7 +228,7 @@ class ServiceWatch:
         async with self._writing:
             if outages := tuple(self._outages.values()):
                 try:
-                    await self._api.write(NoteOutages(outages))
+                    await self._api.write(note_outages_now(outages))
                 except StorageError as error:
                     _log.warning("cells that are away are told later", error=str(error))
                     return
@@ -239,7 +239,7 @@ class ServiceWatch:
             while self._unwritten:
                 some = tuple(islice(self._unwritten, EVENTS_AT_ONCE))
                 try:
-                    await self._api.write(ObserveEvents(some))
+                    await self._api.write(observe_events(some))
                 except StorageError as error:
                     # They are written after the next look. Writing them twice changes nothing.
                     _log.warning("events are written later", events=len(self._unwritten), error=str(error))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
-from roost.state.api_database.drains import Drain, NoteDrains, OpenDrains
+from roost.state.api_database.drains import Drain, note_drains, read_open_drains
 from roost.state.api_database.tables import API
-from roost.state.cell_database.left_instances import CountRemaining, Remaining
+from roost.state.cell_database.left_instances import Remaining, count_remaining
 from roost.storage import StorageError
 
 EVERY_SECONDS = 5.0
@@ -35,7 +35,7 @@ async def look_at_drains(context: Context, cells: Collection[str]) -> None:
     Raises: `StorageError` of the API database.
     """
     # Requests that are on their way before this read are in their cells at the next reads.
-    open_ = await context.read(API, OpenDrains())
+    open_ = await context.read(API, read_open_drains())
     by_cell: dict[str, list[Drain]] = {}
     for drain in open_:
         if drain.subject.cell in cells:
@@ -49,7 +49,7 @@ async def look_at_drains(context: Context, cells: Collection[str]) -> None:
         if (left := _left(drain, remaining)) is not None
     ]
     if seen:
-        await context.write(API, NoteDrains(tuple(seen), context.clock()))
+        await context.write(API, note_drains(tuple(seen), context.clock()))
 
 
 def _left(drain: Drain, remaining: Remaining) -> int | None:
@@ -63,7 +63,7 @@ def _left(drain: Drain, remaining: Remaining) -> int | None:
 async def _remaining(context: Context, cell: str, drains: Sequence[Drain]) -> Remaining | None:
     subjects = tuple(drain.subject for drain in drains)
     try:
-        return await context.read(f"cell/{cell}", CountRemaining(subjects))
+        return await context.read(f"cell/{cell}", count_remaining(subjects))
     except StorageError as error:
         values: Mapping[str, object] = {"cell": cell, "error": one_line(error)}
         context.log("drains of a cell are looked at later", values, "debug")

@@ -10,7 +10,7 @@ from roost.model.text import error_text
 from roost.state.api_database.operator_words import WordStore
 from roost.state.cell_database import Cell
 from roost.state.cell_database.cell import changed
-from roost.state.cell_database.disabled import MirrorWords, ReadFlags
+from roost.state.cell_database.disabled import mirror_words, read_flags
 from roost.storage import StorageError
 
 EVERY_SECONDS = 60.0
@@ -60,9 +60,9 @@ class WordMirror:
             return
         try:
             async with asyncio.timeout(CELL_SECONDS):
-                there = await cell.read(ReadFlags(name))
+                there = await cell.read(read_flags(name))
                 if any(word.enabled == (word.subject in there) for word in words):
-                    await cell.write(MirrorWords(tuple(words)))
+                    await cell.write(mirror_words(tuple(words)))
         except (StorageError, TimeoutError) as error:
             _log.warning("a cell gets an operator's word later", cell=name, error=error_text(error))
 

@@ -17,7 +17,7 @@ from roost.model.service_version import WORDS
 from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.operator_words import WordStore
 from roost.state.cell_database import Cell
-from roost.state.cell_database.disabled import ReadOffered
+from roost.state.cell_database.disabled import read_offered
 from roost.state.cell_database.overdue_work import SESSION
 from roost.storage import Database
 
@@ -87,7 +87,7 @@ class Words:
         if node or cell not in self._cells:
             return
         await self.mirror.bring(cell, [word])
-        offered = await ask_cell(self._cells[cell], ReadOffered(host or None))
+        offered = await ask_cell(self._cells[cell], read_offered(host or None))
         await show_nodes(self._placement, offered or ())
 
 

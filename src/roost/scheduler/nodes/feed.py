@@ -23,8 +23,8 @@ from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.api_database.node_journal import NodeJournals
 from roost.state.api_database.operator_words import SaidChanges
 from roost.state.cell_database import Cell
-from roost.state.cell_database.disabled import ReadFlags
-from roost.state.cell_database.node_reports import ReadMark, ReadReports, ReadSigns
+from roost.state.cell_database.disabled import read_flags
+from roost.state.cell_database.node_reports import read_mark, read_reports, read_signs
 from roost.storage import Database, StorageError
 
 _log = structlog.get_logger()
@@ -194,18 +194,18 @@ class NodeFeed:
     async def _read_nodes(self, cell: Cell) -> None:
         """Take in the changes of a cell's nodes."""
         began = self._monotonic()
-        mark = await cell.read(ReadMark())
+        mark = await cell.read(read_mark())
         last = self._looked.get(cell.name)
         if last is not None and last.mark == mark and began - last.at < self._look_seconds:
             return
-        signs = await cell.read(ReadSigns())
+        signs = await cell.read(read_signs())
         liveness = self._liveness[cell.name]
         liveness.look(signs.sessions, signs.owing, began, self._monotonic())
-        self._set_flags(cell.name, await cell.read(ReadFlags(cell.name)))
+        self._set_flags(cell.name, await cell.read(read_flags(cell.name)))
         before = self._revisions[cell.name]
         changed = tuple(node for node, number in signs.revisions.items() if before.get(node) != number)
         if changed:
-            reports = await cell.read(ReadReports(cell.name, changed))
+            reports = await cell.read(read_reports(cell.name, changed))
             self._table.update(
                 replace(report, last_seen=math.inf if report.host in liveness.up else -math.inf)
                 for report in reports

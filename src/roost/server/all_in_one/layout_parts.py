@@ -13,7 +13,13 @@ from roost.model.errors import OperatorError
 from roost.server.all_in_one.system import System, SystemOptions
 from roost.server.parts.agents import open_agents
 from roost.server.process import Process, ProcessPart
-from roost.state.api_database.cell_mappings import CELL0, CellMapping, MapCells, mapped_cells, section_of
+from roost.state.api_database.cell_mappings import (
+    CELL0,
+    CellMapping,
+    mapped_cells,
+    section_of,
+    write_cell_mappings,
+)
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import Cell
 from roost.storage import DatabaseUnavailable, StorageError
@@ -38,7 +44,7 @@ class LayoutMappingsPart(ProcessPart[SystemOptions]):
                 wanted.append(CellMapping(name, section_of(name)))
             elif name not in known or known[name].section is None:
                 wanted.append(CellMapping(name, database_url=f"sqlite:///{directory / name}.db"))
-        await process.api.write(MapCells(tuple(wanted)))
+        await process.api.write(write_cell_mappings(tuple(wanted)))
 
 
 class SimulatedHostsPart(ProcessPart[SystemOptions]):

@@ -13,7 +13,7 @@ from roost.server.backup.errors import BackupError
 from roost.server.backup.manifest import Progress, check_file, read_manifest, sync
 from roost.server.backup.new_folder import new_folder
 from roost.server.backup.restore import Clock, prepare_file
-from roost.state.api_database.cell_mappings import MapCells, at_urls, mapped_cells
+from roost.state.api_database.cell_mappings import at_urls, mapped_cells, write_cell_mappings
 from roost.storage import Database, DatabaseIdentity
 
 API = Path(API_DB).stem
@@ -64,7 +64,9 @@ def restore_directory(
 
         def write(connection: Connection) -> None:
             cells = mapped_cells(connection)
-            MapCells(at_urls({name: f"sqlite:///{directory / name}.db" for name in cells}))(connection)
+            write_cell_mappings(at_urls({name: f"sqlite:///{directory / name}.db" for name in cells}))(
+                connection
+            )
 
         database.write_now(write)
 

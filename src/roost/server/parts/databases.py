@@ -16,7 +16,7 @@ from roost.server.process import Process, ProcessPart, prepare_database
 from roost.state.api_database.cell_mappings import (
     CELL0,
     CellMapping,
-    KnowCell,
+    map_unknown_cell,
     mapped_cells,
     section_of,
     url_of,
@@ -74,7 +74,7 @@ class Cell0MappingPart(ProcessPart[ConductingOptions]):
         except DatabaseUnavailable as error:
             # A configuration error is no outage: the start must not wait for it to pass.
             raise OperatorError(str(error)) from None
-        await process.api.write(KnowCell(cell0))
+        await process.api.write(map_unknown_cell(cell0))
 
 
 class CellsPart(ProcessPart[SchedulingOptions]):

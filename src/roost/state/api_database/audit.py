@@ -11,7 +11,7 @@ from roost.state.api_database.event_types import CloudEvent
 from roost.state.api_database.events import append_events
 from roost.state.api_database.tables import audit_findings, audit_repairs, audit_state
 from roost.state.leases import read_stamps
-from roost.storage import insert_missing
+from roost.storage import insert_missing, transaction
 
 LEASE = "audit"
 """Name and kind of the lease under which one process audits."""
@@ -105,163 +105,140 @@ class HeldLease(msgspec.Struct, frozen=True):
         return stamp is not None and stamp[:2] == (self.holder, self.epoch)
 
 
-class ReadState(msgspec.Struct, frozen=True):
-    """Answers the state of the rounds."""
-
-    def __call__(self, connection: Connection) -> AuditState:
-        return _state(connection)
-
-
-class AskForRound(msgspec.Struct, frozen=True):
-    """Ask for a round that may make ``permitted`` repairs; answers its number."""
-
-    permitted: int
-
-    def __call__(self, connection: Connection) -> int:
-        state = _state(connection, lock=True)
-        _put(connection, {"asked": True, "permitted": self.permitted})
-        return state.begun + 1
+@transaction
+def read_audit_state(connection: Connection) -> AuditState:
+    """Return the state of the rounds."""
+    return _state(connection)
 
 
-class BeginRound(msgspec.Struct, frozen=True):
-    """Begin a round; answers the state before it, None if others own the audit."""
-
-    lease: HeldLease
-
-    def __call__(self, connection: Connection) -> AuditState | None:
-        if not self.lease.holds(connection):
-            return None
-        state = _state(connection, lock=True)
-        _put(connection, {"begun": state.begun + 1, "asked": False, "permitted": 0})
-        return state
+@transaction
+def ask_for_audit_round(connection: Connection, permitted: int) -> int:
+    """Ask for a round that may make ``permitted`` repairs; returns its number."""
+    state = _state(connection, lock=True)
+    _put(connection, {"asked": True, "permitted": permitted})
+    return state.begun + 1
 
 
-class EndRound(msgspec.Struct, frozen=True):
-    """Store the findings of a round. Answers False, and stores nothing, if others own the audit."""
-
-    lease: HeldLease
-    number: int
-    at: float
-    findings: tuple[AuditFinding, ...]
-    report: RoundReport
-
-    def __call__(self, connection: Connection) -> bool:
-        if not self.lease.holds(connection):
-            return False
-        _state(connection, lock=True)
-        report = _JSON.encode(self.report).decode()
-        _put(connection, {"ended": self.number, "ended_at": self.at, "report": report})
-        connection.execute(sa.delete(audit_findings))
-        rows = [
-            {"number": number, "finding": _JSON.encode(finding).decode()}
-            for number, finding in enumerate(self.findings[:KEPT_FINDINGS], 1)
-        ]
-        if rows:
-            connection.execute(sa.insert(audit_findings), rows)
-        return True
+@transaction
+def begin_round(connection: Connection, lease: HeldLease) -> AuditState | None:
+    """Begin a round; returns the state before it, None if others own the audit."""
+    if not lease.holds(connection):
+        return None
+    state = _state(connection, lock=True)
+    _put(connection, {"begun": state.begun + 1, "asked": False, "permitted": 0})
+    return state
 
 
-class BeginRepair(msgspec.Struct, frozen=True):
-    """Record a repair that is about to be made; answers its number, None if others own the audit."""
+@transaction
+def end_round(
+    connection: Connection,
+    lease: HeldLease,
+    number: int,
+    at: float,
+    findings: tuple[AuditFinding, ...],
+    report: RoundReport,
+) -> bool:
+    """Store the findings of a round. Returns False, and stores nothing, if others own the audit."""
+    if not lease.holds(connection):
+        return False
+    _state(connection, lock=True)
+    _put(connection, {"ended": number, "ended_at": at, "report": _JSON.encode(report).decode()})
+    connection.execute(sa.delete(audit_findings))
+    rows = [
+        {"number": place, "finding": _JSON.encode(finding).decode()}
+        for place, finding in enumerate(findings[:KEPT_FINDINGS], 1)
+    ]
+    if rows:
+        connection.execute(sa.insert(audit_findings), rows)
+    return True
 
-    lease: HeldLease
-    at: float
-    by: str
-    finding: AuditFinding
 
-    def __call__(self, connection: Connection) -> int | None:
-        if not self.lease.holds(connection):
-            return None
-        number = int(connection.scalar(sa.select(sa.func.max(audit_repairs.c.number))) or 0) + 1
-        row = {
-            "number": number,
-            "at": self.at,
-            "by": self.by,
-            "finding": _JSON.encode(self.finding).decode(),
-            "result": None,
-        }
-        connection.execute(sa.insert(audit_repairs), row)
-        connection.execute(sa.delete(audit_repairs).where(audit_repairs.c.number <= number - KEPT_REPAIRS))
-        return number
+@transaction
+def begin_repair(
+    connection: Connection, lease: HeldLease, at: float, by: str, finding: AuditFinding
+) -> int | None:
+    """Record a repair that is about to be made; returns its number, None if others own the audit."""
+    if not lease.holds(connection):
+        return None
+    number = int(connection.scalar(sa.select(sa.func.max(audit_repairs.c.number))) or 0) + 1
+    row = {
+        "number": number,
+        "at": at,
+        "by": by,
+        "finding": _JSON.encode(finding).decode(),
+        "result": None,
+    }
+    connection.execute(sa.insert(audit_repairs), row)
+    connection.execute(sa.delete(audit_repairs).where(audit_repairs.c.number <= number - KEPT_REPAIRS))
+    return number
 
 
-class EndRepair(msgspec.Struct, frozen=True):
+@transaction
+def end_repair(connection: Connection, number: int, result: str) -> None:
     """Record the result of a repair.
 
     A repair that was refused before, with the same proof and for the same reason, is recorded once, though
     each round tries it again.
     """
+    mine = audit_repairs.c.number == number
+    connection.execute(sa.update(audit_repairs).where(mine).values(result=result))
+    if result == DONE:
+        _append_event(connection, number)
+        return
+    finding = connection.scalar(sa.select(audit_repairs.c.finding).where(mine))
+    same = (
+        audit_repairs.c.result == result,
+        audit_repairs.c.finding == finding,
+        audit_repairs.c.number != number,
+    )
+    if connection.scalar(sa.select(audit_repairs.c.number).where(*same).limit(1)) is not None:
+        connection.execute(sa.delete(audit_repairs).where(mine))
 
-    number: int
-    result: str
 
-    def __call__(self, connection: Connection) -> None:
-        mine = audit_repairs.c.number == self.number
-        connection.execute(sa.update(audit_repairs).where(mine).values(result=self.result))
-        if self.result == DONE:
-            self._tell(connection)
-            return
-        finding = connection.scalar(sa.select(audit_repairs.c.finding).where(mine))
-        same = (
-            audit_repairs.c.result == self.result,
-            audit_repairs.c.finding == finding,
-            audit_repairs.c.number != self.number,
+def _append_event(connection: Connection, number: int) -> None:
+    query = sa.select(audit_repairs.c.at, audit_repairs.c.finding)
+    row = connection.execute(query.where(audit_repairs.c.number == number)).one_or_none()
+    if row is not None:
+        finding = _FINDING.decode(row.finding)
+        event = CloudEvent(
+            at=row.at,
+            kind="repair",
+            instance=finding.subject,
+            name=finding.action,
+            detail=f"{finding.kind}: {finding.detail}",
         )
-        if connection.scalar(sa.select(audit_repairs.c.number).where(*same).limit(1)) is not None:
-            connection.execute(sa.delete(audit_repairs).where(mine))
-
-    def _tell(self, connection: Connection) -> None:
-        query = sa.select(audit_repairs.c.at, audit_repairs.c.finding)
-        row = connection.execute(query.where(audit_repairs.c.number == self.number)).one_or_none()
-        if row is not None:
-            finding = _FINDING.decode(row.finding)
-            event = CloudEvent(
-                at=row.at,
-                kind="repair",
-                instance=finding.subject,
-                name=finding.action,
-                detail=f"{finding.kind}: {finding.detail}",
-            )
-            append_events(connection, [event])
+        append_events(connection, [event])
 
 
-class ReadFindings(msgspec.Struct, frozen=True):
-    """Answers up to ``most`` findings of the last round after a number, with their numbers."""
+@transaction
+def read_findings(connection: Connection, after: int, most: int) -> list[tuple[int, AuditFinding]]:
+    """Return up to ``most`` findings of the last round after a number, with their numbers."""
+    query = (
+        sa.select(audit_findings)
+        .where(audit_findings.c.number > after)
+        .order_by(audit_findings.c.number)
+        .limit(most)
+    )
+    return [(row.number, _FINDING.decode(row.finding)) for row in connection.execute(query)]
 
-    after: int
-    most: int
 
-    def __call__(self, connection: Connection) -> list[tuple[int, AuditFinding]]:
-        query = (
-            sa.select(audit_findings)
-            .where(audit_findings.c.number > self.after)
-            .order_by(audit_findings.c.number)
-            .limit(self.most)
+@transaction
+def read_repairs(connection: Connection, before: int | None, most: int) -> list[Repair]:
+    """Return up to ``most`` repairs, the newest first; with ``before``, only those with lower numbers."""
+    query = sa.select(audit_repairs)
+    if before is not None:
+        query = query.where(audit_repairs.c.number < before)
+    query = query.order_by(audit_repairs.c.number.desc()).limit(most)
+    return [
+        Repair(
+            number=row.number,
+            at=row.at,
+            by=row.by,
+            finding=_FINDING.decode(row.finding),
+            result=row.result,
         )
-        return [(row.number, _FINDING.decode(row.finding)) for row in connection.execute(query)]
-
-
-class ReadRepairs(msgspec.Struct, frozen=True):
-    """Answers up to ``most`` repairs, the newest first; with ``before``, only those with lower numbers."""
-
-    before: int | None
-    most: int
-
-    def __call__(self, connection: Connection) -> list[Repair]:
-        query = sa.select(audit_repairs)
-        if self.before is not None:
-            query = query.where(audit_repairs.c.number < self.before)
-        query = query.order_by(audit_repairs.c.number.desc()).limit(self.most)
-        return [
-            Repair(
-                number=row.number,
-                at=row.at,
-                by=row.by,
-                finding=_FINDING.decode(row.finding),
-                result=row.result,
-            )
-            for row in connection.execute(query)
-        ]
+        for row in connection.execute(query)
+    ]
 
 
 _SELECT = sa.select(audit_state)

@@ -5,7 +5,7 @@ names owner and epoch, and changes nothing if they are outdated.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -20,7 +20,7 @@ from roost.state.api_database.mappings import DeleteMapped, insert_mappings, loc
 from roost.state.api_database.server_groups import add_members
 from roost.state.api_database.tables import build_requests, instance_mappings
 from roost.state.leases import holders
-from roost.storage import in_batches, is_duplicate_key, one_of
+from roost.storage import in_batches, is_duplicate_key, one_of, short_read, transaction
 from roost.web.errors import Conflict
 
 _log = structlog.get_logger()
@@ -97,7 +97,7 @@ class AcceptRequest(msgspec.Struct, frozen=True):
 
     @classmethod
     def together(cls, connection: Connection, works: "Sequence[AcceptRequest]") -> list[int]:
-        there = Unfinished(tuple(work.request.request_id for work in works))(connection)
+        there = find_unfinished(tuple(work.request.request_id for work in works))(connection)
         new = [work for work in works if work.request.request_id not in there]
         try:
             if new:
@@ -125,20 +125,14 @@ class AcceptRequest(msgspec.Struct, frozen=True):
         }
 
 
-class FreeRequests(msgspec.Struct, frozen=True):
-    """Answers requests that have no living owner, or are owned by ``owner`` itself, in order of acceptance.
+@short_read
+def find_free_requests(connection: Connection, owner: str, most: int) -> list[RequestKey]:
+    """Return requests that have no living owner, or are owned by ``owner`` itself, in order of acceptance.
 
     ``most``: the number of requests at most, from the first on.
     """
-
-    is_short: ClassVar = True
-
-    owner: str
-    most: int
-
-    def __call__(self, connection: Connection) -> list[RequestKey]:
-        values = {"me": self.owner, "most": self.most}
-        return [RequestKey(*row) for row in connection.execute(_FREE, values)]
+    values = {"me": owner, "most": most}
+    return [RequestKey(*row) for row in connection.execute(_FREE, values)]
 
 
 _FREE = (
@@ -160,54 +154,42 @@ class TakenRequests(msgspec.Struct, frozen=True):
     unreadable: frozenset[str]
 
 
-class TakeRequests(msgspec.Struct, frozen=True):
-    """Take requests over from the owners that were seen. Answers the requests that were taken.
+@transaction
+def take_requests(connection: Connection, seen: tuple[RequestKey, ...], owner: str) -> TakenRequests:
+    """Take requests over from the owners that were seen. Returns the requests that were taken.
 
     A request that cannot be read is taken too, with a log line, so that it does not keep others from being
     carried out.
     """
-
-    seen: tuple[RequestKey, ...]
-    owner: str
-
-    def __call__(self, connection: Connection) -> TakenRequests:
-        taken = {}
-        for key in self.seen:
-            values = {"owner": self.owner, "owner_epoch": key.epoch + 1}
-            if connection.execute(sa.update(build_requests).where(*key.matches()).values(values)).rowcount:
-                taken[key.request_id] = key.epoch + 1
-        found = []
-        for some in in_batches(taken):
-            query = sa.select(build_requests.c.request_id, build_requests.c.request).where(
-                build_requests.c.request_id.in_(some)
-            )
-            found += [
-                OwnedRequest(request, self.owner, taken[request.request_id])
-                for request in decoded(connection.execute(query))
-            ]
-        readable = {each.request.request_id for each in found}
-        return TakenRequests(found, frozenset(taken.keys() - readable))
+    taken = {}
+    for key in seen:
+        values = {"owner": owner, "owner_epoch": key.epoch + 1}
+        if connection.execute(sa.update(build_requests).where(*key.matches()).values(values)).rowcount:
+            taken[key.request_id] = key.epoch + 1
+    found = []
+    for some in in_batches(taken):
+        query = sa.select(build_requests.c.request_id, build_requests.c.request).where(
+            build_requests.c.request_id.in_(some)
+        )
+        found += [
+            OwnedRequest(request, owner, taken[request.request_id])
+            for request in decoded(connection.execute(query))
+        ]
+    readable = {each.request.request_id for each in found}
+    return TakenRequests(found, frozenset(taken.keys() - readable))
 
 
-class RetakeRequest(msgspec.Struct, frozen=True):
-    """Raise the epoch of a request's owner, for a retry. Answers False if others own the request now."""
-
-    key: RequestKey
-
-    def __call__(self, connection: Connection) -> bool:
-        raised = sa.update(build_requests).where(*self.key.matches())
-        return bool(connection.execute(raised.values(owner_epoch=self.key.epoch + 1)).rowcount)
+@transaction
+def retake_request(connection: Connection, key: RequestKey) -> bool:
+    """Raise the epoch of a request's owner, for a retry. Returns False if others own the request now."""
+    raised = sa.update(build_requests).where(*key.matches())
+    return bool(connection.execute(raised.values(owner_epoch=key.epoch + 1)).rowcount)
 
 
-class IsOwner(msgspec.Struct, frozen=True):
-    """Answers whether the owner of a request is still this one."""
-
-    is_short: ClassVar = True
-
-    key: RequestKey
-
-    def __call__(self, connection: Connection) -> bool:
-        return connection.execute(_OWNER, {"of": self.key.request_id}).one_or_none() == self.key[1:]
+@short_read
+def is_owner(connection: Connection, key: RequestKey) -> bool:
+    """Return whether the owner of a request is still this one."""
+    return connection.execute(_OWNER, {"of": key.request_id}).one_or_none() == key[1:]
 
 
 class FinishRequest(msgspec.Struct, frozen=True):
@@ -231,54 +213,39 @@ class FinishRequest(msgspec.Struct, frozen=True):
             connection.execute(_FINISH, {"some": some})
         # An earlier owner may still claim, for instances that could not be placed or that fail in their cell.
         for some in in_batches([key.request_id for key in finished if key.epoch > 1]):
-            note_late_claims(connection, connection.execute(_INSTANCES, {"some": some}).scalars().all())
+            note_late_claims(connection.execute(_INSTANCES, {"some": some}).scalars().all())(connection)
         return owns
 
 
-class DeleteOwned(msgspec.Struct, frozen=True):
-    """Accept the deletion of instances of a request. Answers False, and deletes none, if others own it."""
-
-    key: RequestKey
-    uuids: tuple[str, ...]
-    at: float
-
-    def __call__(self, connection: Connection) -> bool:
-        if locked_owners(connection, [self.key.request_id]).get(self.key.request_id) != self.key[1:]:
-            return False
-        DeleteMapped(self.uuids, self.at, self.key.owner)(connection)
-        return True
+@transaction
+def delete_owned(connection: Connection, key: RequestKey, uuids: tuple[str, ...], at: float) -> bool:
+    """Accept the deletion of instances of a request. Returns False, and deletes none, if others own it."""
+    if locked_owners(connection, [key.request_id]).get(key.request_id) != key[1:]:
+        return False
+    DeleteMapped(uuids, at, key.owner)(connection)
+    return True
 
 
-class WaitingRequests(msgspec.Struct, frozen=True):
-    """Answers by id the requests that are not finished and can be read, of the named ones."""
-
-    is_short: ClassVar = True
-
-    request_ids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> dict[str, BuildRequest]:
-        found = {}
-        for some in in_batches(self.request_ids):
-            query = sa.select(build_requests.c.request_id, build_requests.c.request).where(
-                build_requests.c.request_id.in_(some)
-            )
-            found.update({each.request_id: each for each in decoded(connection.execute(query))})
-        return found
-
-
-class Unfinished(msgspec.Struct, frozen=True):
-    """Answers which of the named requests are not finished."""
-
-    is_short: ClassVar = True
-
-    request_ids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> frozenset[str]:
-        return frozenset(
-            each
-            for some in in_batches(self.request_ids)
-            for each in connection.execute(_UNFINISHED, {"some": some}).scalars()
+@short_read
+def find_waiting_requests(connection: Connection, request_ids: tuple[str, ...]) -> dict[str, BuildRequest]:
+    """Return by id the requests that are not finished and can be read, of the named ones."""
+    found = {}
+    for some in in_batches(request_ids):
+        query = sa.select(build_requests.c.request_id, build_requests.c.request).where(
+            build_requests.c.request_id.in_(some)
         )
+        found.update({each.request_id: each for each in decoded(connection.execute(query))})
+    return found
+
+
+@short_read
+def find_unfinished(connection: Connection, request_ids: tuple[str, ...]) -> frozenset[str]:
+    """Return which of the named requests are not finished."""
+    return frozenset(
+        each
+        for some in in_batches(request_ids)
+        for each in connection.execute(_UNFINISHED, {"some": some}).scalars()
+    )
 
 
 class RequestPage(NamedTuple):
@@ -288,36 +255,36 @@ class RequestPage(NamedTuple):
     request_id: str = ""
 
 
-class ReadWaiting(msgspec.Struct, frozen=True):
-    """Answers up to `PAGE` waiting requests, and the marker of the next page; None after the last one.
+FIRST_PAGE = RequestPage()
+
+
+@transaction
+def read_waiting_page(
+    connection: Connection, after: RequestPage = FIRST_PAGE, only: str | None = None
+) -> tuple[list[BuildRequest], RequestPage | None]:
+    """Return up to `PAGE` waiting requests, and the marker of the next page; None after the last one.
 
     ``only``: the id of the only one that is read.
     """
-
-    after: RequestPage = RequestPage()
-    only: str | None = None
-
-    def __call__(self, connection: Connection) -> tuple[list[BuildRequest], RequestPage | None]:
-        at, request_id = place = (build_requests.c.accepted_at, build_requests.c.request_id)
-        after = self.after
-        query = (
-            sa.select(request_id, build_requests.c.request, at)
-            .where(at >= after.accepted_at, sa.or_(at > after.accepted_at, request_id > after.request_id))
-            .order_by(*place)
-            .limit(PAGE)
-        )
-        if self.only is not None:
-            query = query.where(request_id == self.only)
-        rows = connection.execute(query).all()
-        following = RequestPage(rows[-1].accepted_at, rows[-1].request_id) if len(rows) == PAGE else None
-        return list(decoded(row[:2] for row in rows)), following
+    at, request_id = place = (build_requests.c.accepted_at, build_requests.c.request_id)
+    query = (
+        sa.select(request_id, build_requests.c.request, at)
+        .where(at >= after.accepted_at, sa.or_(at > after.accepted_at, request_id > after.request_id))
+        .order_by(*place)
+        .limit(PAGE)
+    )
+    if only is not None:
+        query = query.where(request_id == only)
+    rows = connection.execute(query).all()
+    following = RequestPage(rows[-1].accepted_at, rows[-1].request_id) if len(rows) == PAGE else None
+    return list(decoded(row[:2] for row in rows)), following
 
 
 def waiting_requests(connection: Connection) -> Iterator[BuildRequest]:
     """Yield the requests that are not finished, in order of acceptance, in the connection's transaction."""
-    page: RequestPage | None = RequestPage()
+    page: RequestPage | None = FIRST_PAGE
     while page is not None:
-        requests, page = ReadWaiting(page)(connection)
+        requests, page = read_waiting_page(page)(connection)
         yield from requests
 
 

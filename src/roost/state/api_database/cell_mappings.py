@@ -16,7 +16,7 @@ from roost.model.errors import OperatorError
 from roost.process.option_source import Source
 from roost.process.options import OptionStruct, option, options_of_group
 from roost.state.api_database.tables import cell_mappings
-from roost.storage import DatabaseUnavailable, DatabaseUrl, configured_url, insert_missing
+from roost.storage import DatabaseUnavailable, DatabaseUrl, configured_url, insert_missing, transaction
 
 CELL0: Final = "cell0"
 """The cell without hosts that keeps instances which could not be placed."""
@@ -77,32 +77,26 @@ def _connection(source: Source, section: str) -> DatabaseUrl | None:
         raise OperatorError(f"configuration: [{section}] connection: {error}") from error
 
 
-class MapCells(msgspec.Struct, frozen=True):
+@transaction
+def write_cell_mappings(connection: Connection, mappings: tuple[CellMapping, ...]) -> None:
     """Write the mappings of cells to their databases."""
-
-    mappings: tuple[CellMapping, ...]
-
-    def __call__(self, connection: Connection) -> None:
-        for mapping in self.mappings:
-            row = msgspec.structs.asdict(mapping)
-            found = connection.execute(
-                sa.update(cell_mappings).where(cell_mappings.c.name == mapping.name).values(row)
-            )
-            if not found.rowcount:
-                insert_missing(connection, sa.insert(cell_mappings), row)
+    for mapping in mappings:
+        row = msgspec.structs.asdict(mapping)
+        found = connection.execute(
+            sa.update(cell_mappings).where(cell_mappings.c.name == mapping.name).values(row)
+        )
+        if not found.rowcount:
+            insert_missing(connection, sa.insert(cell_mappings), row)
 
 
-class KnowCell(msgspec.Struct, frozen=True):
-    """Write the mapping of a cell, unless it has one. Answers whether it had none."""
-
-    mapping: CellMapping
-
-    def __call__(self, connection: Connection) -> bool:
-        named = cell_mappings.c.name == self.mapping.name
-        if connection.scalar(sa.select(cell_mappings.c.name).where(named)) is not None:
-            return False
-        insert_missing(connection, sa.insert(cell_mappings), msgspec.structs.asdict(self.mapping))
-        return True
+@transaction
+def map_unknown_cell(connection: Connection, mapping: CellMapping) -> bool:
+    """Write the mapping of a cell, unless it has one. Returns whether it had none."""
+    named = cell_mappings.c.name == mapping.name
+    if connection.scalar(sa.select(cell_mappings.c.name).where(named)) is not None:
+        return False
+    insert_missing(connection, sa.insert(cell_mappings), msgspec.structs.asdict(mapping))
+    return True
 
 
 def at_urls(urls: Mapping[str, str]) -> tuple[CellMapping, ...]:

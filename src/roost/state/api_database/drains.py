@@ -11,6 +11,7 @@ from roost.model.operator_word import Subject
 from roost.state.api_database.event_types import CloudEvent, EventKind
 from roost.state.api_database.events import append_events
 from roost.state.api_database.tables import build_requests, operator_words
+from roost.storage import transaction
 
 LATEST_SECONDS = 3600.0
 """Seconds before a word: a drain waits for no older request, as one that cannot be read stays for ever."""
@@ -36,52 +37,47 @@ class Drain(msgspec.Struct, frozen=True):
     awaited: bool = False
 
 
-class OpenDrains(msgspec.Struct, frozen=True):
-    """Answers the drains that have not ended."""
+@transaction
+def read_open_drains(connection: Connection) -> list[Drain]:
+    """Return the drains that have not ended."""
+    rows = connection.execute(_OPEN).all()
+    earliest = min((row.at for row in rows), default=0.0) - LATEST_SECONDS
+    oldest = (
+        connection.execute(_AWAITED, {"early": earliest, "late": sys.float_info.max}).scalar()
+        if rows
+        else None
+    )
+    found = []
+    for row in rows:
+        begun = row.drain == BEGUN and row.drain_version == row.version
+        awaited = oldest is not None and oldest <= row.at
+        early = row.at - LATEST_SECONDS
+        if awaited and oldest <= early:
+            awaited = connection.execute(_AWAITED, {"early": early, "late": row.at}).first() is not None
+        subject = Subject(row.cell, row.host, row.node)
+        found.append(Drain(subject, row.version, row.at, begun, awaited))
+    return found
 
-    def __call__(self, connection: Connection) -> list[Drain]:
-        rows = connection.execute(_OPEN).all()
-        earliest = min((row.at for row in rows), default=0.0) - LATEST_SECONDS
-        oldest = (
-            connection.execute(_AWAITED, {"early": earliest, "late": sys.float_info.max}).scalar()
-            if rows
-            else None
-        )
-        found = []
-        for row in rows:
-            begun = row.drain == BEGUN and row.drain_version == row.version
-            awaited = oldest is not None and oldest <= row.at
-            early = row.at - LATEST_SECONDS
-            if awaited and oldest <= early:
-                awaited = connection.execute(_AWAITED, {"early": early, "late": row.at}).first() is not None
-            subject = Subject(row.cell, row.host, row.node)
-            found.append(Drain(subject, row.version, row.at, begun, awaited))
-        return found
 
-
-class NoteDrains(msgspec.Struct, frozen=True):
+@transaction
+def note_drains(connection: Connection, seen: tuple[tuple[Drain, int], ...], at: float) -> None:
     """Note that drains have begun or ended, and write the events, once, unless there is a later word.
 
     ``seen``: each drain with the number of instances that are left. ``at``: seconds since the epoch.
     """
-
-    seen: tuple[tuple[Drain, int], ...]
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        events = []
-        for drain, left in self.seen:
-            state = BEGUN if left else ENDED
-            still = _of(drain.subject), operator_words.c.version == drain.version, ~operator_words.c.enabled
-            other = operator_words.c.drain_version.is_distinct_from(drain.version)
-            new = other | operator_words.c.drain.is_distinct_from(state)
-            noted = sa.update(operator_words).where(*still, new)
-            values = {"drain": state, "drain_version": drain.version}
-            if connection.execute(noted.values(values)).rowcount:
-                there = "1 instance is there" if left == 1 else f"{left:,} instances are there"
-                detail = there if left else "nothing is there any more"
-                events.append(_event(drain.subject, state, self.at, detail))
-        append_events(connection, events)
+    events = []
+    for drain, left in seen:
+        state = BEGUN if left else ENDED
+        still = _of(drain.subject), operator_words.c.version == drain.version, ~operator_words.c.enabled
+        other = operator_words.c.drain_version.is_distinct_from(drain.version)
+        new = other | operator_words.c.drain.is_distinct_from(state)
+        noted = sa.update(operator_words).where(*still, new)
+        values = {"drain": state, "drain_version": drain.version}
+        if connection.execute(noted.values(values)).rowcount:
+            there = "1 instance is there" if left == 1 else f"{left:,} instances are there"
+            detail = there if left else "nothing is there any more"
+            events.append(_event(drain.subject, state, at, detail))
+    append_events(connection, events)
 
 
 def end_early(

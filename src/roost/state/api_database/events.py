@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from roost.model.secrets import redacted_text
 from roost.model.text import clean_text
 from roost.state.api_database.event_types import INSTANCE, CloudEvent
 from roost.state.api_database.tables import events, events_position
-from roost.storage import in_batches, one_of
+from roost.storage import in_batches, one_of, transaction
 
 T = TypeVar("T")
 
@@ -52,38 +52,31 @@ def append_events(connection: Connection, new: Sequence[CloudEvent]) -> None:
         _insert(connection, [(None, each) for each in new])
 
 
-class ObserveEvents(msgspec.Struct, frozen=True):
-    """Append the events whose marks are new. Answers their number.
+@transaction
+def observe_events(connection: Connection, observed: tuple[MarkedEvent, ...]) -> int:
+    """Append the events whose marks are new. Returns their number.
 
     The marks are looked up after the position is locked, so that two observers do not both write.
     """
-
-    observed: tuple[MarkedEvent, ...]
-
-    def __call__(self, connection: Connection) -> int:
-        by_mark = {sha256(each.mark.encode()).hexdigest(): each.event for each in reversed(self.observed)}
-        _raise_position(connection, 0)
-        there = {
-            mark
-            for some in in_batches(by_mark)
-            for mark in connection.execute(_MARKS, {"marks": some}).scalars()
-        }
-        new = [(mark, event) for mark, event in reversed(by_mark.items()) if mark not in there]
-        if new:
-            _insert(connection, new)
-        return len(new)
+    by_mark = {sha256(each.mark.encode()).hexdigest(): each.event for each in reversed(observed)}
+    _raise_position(connection, 0)
+    there = {
+        mark for some in in_batches(by_mark) for mark in connection.execute(_MARKS, {"marks": some}).scalars()
+    }
+    new = [(mark, event) for mark, event in reversed(by_mark.items()) if mark not in there]
+    if new:
+        _insert(connection, new)
+    return len(new)
 
 
-class WithEvents(msgspec.Struct, Generic[T], frozen=True):
+@transaction
+def with_events(
+    connection: Connection, work: Callable[[Connection], T], events: Callable[[T], Sequence[CloudEvent]]
+) -> T:
     """A transaction with the events of its change, which are made from its result."""
-
-    work: Callable[[Connection], T]
-    events: Callable[[T], Sequence[CloudEvent]]
-
-    def __call__(self, connection: Connection) -> T:
-        result = self.work(connection)
-        append_events(connection, self.events(result))
-        return result
+    result = work(connection)
+    append_events(connection, events(result))
+    return result
 
 
 class EventFilter(NamedTuple):
@@ -94,6 +87,9 @@ class EventFilter(NamedTuple):
     cell: str | None = None
     host: str | None = None
     instance: str | None = None
+
+
+ANY_EVENT = EventFilter()
 
 
 class ReadEvents(NamedTuple):
@@ -116,48 +112,40 @@ class ReadEvents(NamedTuple):
         return list(zip(self.ids, self.events, strict=True))
 
 
-class EventsAfter(msgspec.Struct, frozen=True):
+@transaction
+def events_after(
+    connection: Connection, after: int | None, most: int, wanted: EventFilter = ANY_EVENT
+) -> ReadEvents | None:
     """Read up to ``most`` of the wanted events after a position; without one, from the first event on.
 
-    Answers None if the position is beyond the log: the database was restored to an earlier state.
+    Returns None if the position is beyond the log: the database was restored to an earlier state.
     """
-
-    after: int | None
-    most: int
-    wanted: EventFilter = EventFilter()
-
-    def __call__(self, connection: Connection) -> ReadEvents | None:
-        last: int = connection.execute(_POSITION).scalar_one()
-        if self.after is not None and self.after > last:
-            return None
-        if self.wanted.kind is not None and self.wanted.kind.startswith(INSTANCE):
-            # The cells have them.
-            return ReadEvents([], last, last)
-        first = sa.select(sa.func.min(events.c.id))
-        if self.after is None and self.wanted.since is not None:
-            early = sa.select(events.c.id).where(events.c.at >= self.wanted.since)
-            some = early.order_by(events.c.at).limit(MOST_SKEWED).subquery()
-            first = sa.select(sa.func.min(some.c.id))
-        oldest: int | None = connection.execute(first).scalar()
-        # Events that are appended after the first statement are left to the next read.
-        start = last if oldest is None else min(last, max(self.after or 0, oldest - 1))
-        end = min(last, start + LOOKED_AT_ONCE)
-        query = sa.select(events.c.id, events.c.body).where(events.c.id > start, events.c.id <= end)
-        for column, value in self._conditions():
-            query = query.where(column == value)
-        if self.wanted.since is not None:
-            query = query.where(events.c.at >= self.wanted.since)
-        rows = connection.execute(query.order_by(events.c.id).limit(self.most)).all()
-        position = rows[-1].id if len(rows) == self.most else end
-        until = None if position == last else time_of(connection, position)
-        found = [_EVENT.decode(row.body) for row in rows]
-        return ReadEvents(found, position, last, until, [row.id for row in rows])
-
-    def _conditions(self) -> list[tuple[sa.Column[str], str]]:
-        names = ("kind", "cell", "host", "instance")
-        return [
-            (events.c[name], value) for name in names if (value := getattr(self.wanted, name)) is not None
-        ]
+    last: int = connection.execute(_POSITION).scalar_one()
+    if after is not None and after > last:
+        return None
+    if wanted.kind is not None and wanted.kind.startswith(INSTANCE):
+        # The cells have them.
+        return ReadEvents([], last, last)
+    first = sa.select(sa.func.min(events.c.id))
+    if after is None and wanted.since is not None:
+        early = sa.select(events.c.id).where(events.c.at >= wanted.since)
+        some = early.order_by(events.c.at).limit(MOST_SKEWED).subquery()
+        first = sa.select(sa.func.min(some.c.id))
+    oldest: int | None = connection.execute(first).scalar()
+    # Events that are appended after the first statement are left to the next read.
+    start = last if oldest is None else min(last, max(after or 0, oldest - 1))
+    end = min(last, start + LOOKED_AT_ONCE)
+    query = sa.select(events.c.id, events.c.body).where(events.c.id > start, events.c.id <= end)
+    for name in ("kind", "cell", "host", "instance"):
+        if (value := getattr(wanted, name)) is not None:
+            query = query.where(events.c[name] == value)
+    if wanted.since is not None:
+        query = query.where(events.c.at >= wanted.since)
+    rows = connection.execute(query.order_by(events.c.id).limit(most)).all()
+    position = rows[-1].id if len(rows) == most else end
+    until = None if position == last else time_of(connection, position)
+    found = [_EVENT.decode(row.body) for row in rows]
+    return ReadEvents(found, position, last, until, [row.id for row in rows])
 
 
 def time_of(connection: Connection, position: int) -> float | None:
@@ -167,19 +155,16 @@ def time_of(connection: Connection, position: int) -> float | None:
     return found
 
 
-class PruneEvents(msgspec.Struct, frozen=True):
+@transaction
+def prune_events(connection: Connection, older_than: float) -> int:
     """Remove events from before ``older_than`` (seconds since the epoch).
 
-    Answers their number; if it is `PRUNED_AT_ONCE` there may be more.
+    Returns their number; if it is `PRUNED_AT_ONCE` there may be more.
     """
-
-    older_than: float
-
-    def __call__(self, connection: Connection) -> int:
-        old = connection.execute(_OLD, {"before": self.older_than}).scalars().all()
-        if old:
-            connection.execute(sa.delete(events).where(events.c.id.in_(old)))
-        return len(old)
+    old = connection.execute(_OLD, {"before": older_than}).scalars().all()
+    if old:
+        connection.execute(sa.delete(events).where(events.c.id.in_(old)))
+    return len(old)
 
 
 def _insert(connection: Connection, new: Sequence[tuple[str | None, CloudEvent]]) -> None:

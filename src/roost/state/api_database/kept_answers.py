@@ -5,7 +5,7 @@ both there, or neither is: nothing has to be cleaned up after a crash, and no de
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -15,7 +15,15 @@ from sqlalchemy.exc import IntegrityError
 
 from roost.model.idempotency import IdempotencyKey, KeyedAnswer
 from roost.state.api_database.tables import kept_answers
-from roost.storage import Database, StorageError, insert_missing, is_duplicate_key, one_of
+from roost.storage import (
+    Database,
+    StorageError,
+    insert_missing,
+    is_duplicate_key,
+    one_of,
+    short_read,
+    transaction,
+)
 from roost.storage.batches import perform
 from roost.web.idempotency import KeyInWork
 
@@ -73,40 +81,29 @@ class Once(msgspec.Struct, Generic[T], frozen=True):
         return results
 
 
-class FindAnswer(msgspec.Struct, frozen=True):
-    """Answers the stored answer for a key, None if there is none."""
-
-    is_short: ClassVar = True
-
-    key: str
-
-    def __call__(self, connection: Connection) -> KeyedAnswer | None:
-        row = connection.execute(_FIND, {"of": self.key}).one_or_none()
-        if row is None:
-            return None
-        return KeyedAnswer(IdempotencyKey(row.id, row.request, row.at), row.status, row.body)
+@short_read
+def find_answer(connection: Connection, key: str) -> KeyedAnswer | None:
+    """Return the stored answer for a key, None if there is none."""
+    row = connection.execute(_FIND, {"of": key}).one_or_none()
+    if row is None:
+        return None
+    return KeyedAnswer(IdempotencyKey(row.id, row.request, row.at), row.status, row.body)
 
 
-class KeepAnswer(msgspec.Struct, frozen=True):
+@transaction
+def keep_answer(connection: Connection, answer: KeyedAnswer) -> None:
     """Store an answer whose creation is in another database, unless there is one for its key."""
-
-    answer: KeyedAnswer
-
-    def __call__(self, connection: Connection) -> None:
-        if FindAnswer(self.answer.key.id)(connection) is None:
-            insert_missing(connection, _KEEP, _row(self.answer))
+    if find_answer(answer.key.id)(connection) is None:
+        insert_missing(connection, _KEEP, _row(answer))
 
 
-class PruneAnswers(msgspec.Struct, frozen=True):
-    """Remove answers that were given before a time, `PRUNED_AT_ONCE` at most. Answers their number."""
-
-    older_than: float
-
-    def __call__(self, connection: Connection) -> int:
-        old = connection.execute(_OLD, {"before": self.older_than}).scalars().all()
-        if old:
-            connection.execute(_PRUNE, {"some": old})
-        return len(old)
+@transaction
+def prune_kept_answers(connection: Connection, older_than: float) -> int:
+    """Remove answers that were given before a time, `PRUNED_AT_ONCE` at most. Returns their number."""
+    old = connection.execute(_OLD, {"before": older_than}).scalars().all()
+    if old:
+        connection.execute(_PRUNE, {"some": old})
+    return len(old)
 
 
 class StoredAnswers:
@@ -117,12 +114,12 @@ class StoredAnswers:
 
     async def find(self, key: IdempotencyKey) -> KeyedAnswer | None:
         """Return the stored answer for a key. Raises `StorageError`."""
-        return await self._database.read(FindAnswer(key.id))
+        return await self._database.read(find_answer(key.id))
 
     async def keep(self, answer: KeyedAnswer) -> None:
         """Store an answer. A failure is only logged: the creation is done, and the client gets its answer."""
         try:
-            await self._database.write(KeepAnswer(answer))
+            await self._database.write(keep_answer(answer))
         except StorageError as error:
             _log.warning("the answer to a request is not kept", error=str(error))
 

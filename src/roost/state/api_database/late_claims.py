@@ -2,13 +2,12 @@
 
 from collections.abc import Collection
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.tables import build_requests, instance_mappings, late_claims
-from roost.storage import in_batches, insert_missing, one_of
+from roost.storage import in_batches, insert_missing, one_of, transaction
 
 LOOKS = 90
 """Looks at a noted instance before it is forgotten: half an hour. No claim is under way for longer, unless
@@ -19,55 +18,40 @@ AT_ONCE = 500
 """Instances that one transaction reads at most."""
 
 
-class NoteLateClaims(msgspec.Struct, frozen=True):
-    """Note instances for which a claim may be made, or was made, after their end."""
-
-    uuids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> None:
-        note_late_claims(connection, self.uuids)
-
-
+@transaction
 def note_late_claims(connection: Connection, uuids: Collection[str]) -> None:
-    """Note instances as `NoteLateClaims` does, in the connection's transaction."""
+    """Note instances for which a claim may be made, or was made, after their end."""
     for some in in_batches(uuids):
         connection.execute(_FORGET, {"some": some})
         insert_missing(connection, _INSERT, [{"instance_uuid": uuid, "looks": 0} for uuid in some])
 
 
-class NotedInstances(msgspec.Struct, frozen=True):
-    """Answers noted instances after a uuid whose requests are finished, with their cells, in order of uuids.
+@transaction
+def noted_instances_after(connection: Connection, after: str = "") -> dict[str, str | None]:
+    """Return noted instances after a uuid whose requests are finished, with their cells, in order of uuids.
 
     The cell is None for those that have ended as far as the API database knows: in cell0, or forgotten.
     """
-
-    after: str = ""
-
-    def __call__(self, connection: Connection) -> dict[str, str | None]:
-        rows = connection.execute(_NOTED, {"after": self.after})
-        return {uuid: None if cell == CELL0 else cell for uuid, cell in rows}
+    rows = connection.execute(_NOTED, {"after": after})
+    return {uuid: None if cell == CELL0 else cell for uuid, cell in rows}
 
 
-class NotedLate(msgspec.Struct, frozen=True):
-    """Answers which of some instances are noted, in any state."""
-
-    uuids: frozenset[str]
-
-    def __call__(self, connection: Connection) -> frozenset[str]:
-        column = late_claims.c.instance_uuid
-        return frozenset(
-            uuid
-            for some in in_batches(self.uuids)
-            for uuid in connection.execute(sa.select(column).where(column.in_(some))).scalars()
-        )
+@transaction
+def find_noted(connection: Connection, uuids: frozenset[str]) -> frozenset[str]:
+    """Return which of some instances are noted, in any state."""
+    column = late_claims.c.instance_uuid
+    return frozenset(
+        uuid
+        for some in in_batches(uuids)
+        for uuid in connection.execute(sa.select(column).where(column.in_(some))).scalars()
+    )
 
 
-class LookedAt(msgspec.Struct, frozen=True):
+@transaction
+def count_look(connection: Connection) -> None:
     """Count a look at each noted instance. Instances with enough looks are forgotten."""
-
-    def __call__(self, connection: Connection) -> None:
-        connection.execute(sa.update(late_claims).values(looks=late_claims.c.looks + 1))
-        connection.execute(sa.delete(late_claims).where(late_claims.c.looks >= LOOKS))
+    connection.execute(sa.update(late_claims).values(looks=late_claims.c.looks + 1))
+    connection.execute(sa.delete(late_claims).where(late_claims.c.looks >= LOOKS))
 
 
 _INSERT = sa.insert(late_claims)

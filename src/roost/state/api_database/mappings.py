@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
@@ -15,7 +14,7 @@ from roost.state.api_database.past import columns_of, keep_past
 from roost.state.api_database.server_groups import remove_members
 from roost.state.api_database.tables import build_requests, instance_deletions, instance_mappings
 from roost.state.leases import holders
-from roost.storage import in_batches, one_of
+from roost.storage import in_batches, one_of, short_read, transaction
 
 # Statements that each request or deletion needs are built once: building takes longer than executing.
 _SOME = one_of(instance_mappings.c.instance_uuid, "some")
@@ -75,26 +74,21 @@ class InstanceMapping(msgspec.Struct, frozen=True):
 # For the owner of a request
 
 
-class TakeOverMappings(msgspec.Struct, frozen=True):
-    """Refuse further writes of earlier owners of a request; answers its mappings.
+@transaction
+def take_over_mappings(
+    connection: Connection, request_id: str, owner: str, epoch: int
+) -> list[InstanceMapping] | None:
+    """Refuse further writes of earlier owners of a request; returns its mappings.
 
-    ``epoch``: of the present owner. Answers None if ``owner`` no longer owns the request.
+    ``epoch``: of the present owner. Returns None if ``owner`` no longer owns the request.
     """
-
-    request_id: str
-    owner: str
-    epoch: int
-
-    def __call__(self, connection: Connection) -> list[InstanceMapping] | None:
-        if not _owns(connection, self.request_id, self.owner, self.epoch):
-            return None
-        found = (instance_mappings.c.request_id == self.request_id,)
-        raised = sa.update(instance_mappings).where(
-            *found, instance_mappings.c.epoch.between(0, self.epoch - 2)
-        )
-        connection.execute(raised.values(epoch=self.epoch - 1))
-        query = sa.select(instance_mappings).where(*found).order_by(instance_mappings.c.instance_uuid)
-        return [InstanceMapping(*row) for row in connection.execute(query)]
+    if not _owns(connection, request_id, owner, epoch):
+        return None
+    found = (instance_mappings.c.request_id == request_id,)
+    raised = sa.update(instance_mappings).where(*found, instance_mappings.c.epoch.between(0, epoch - 2))
+    connection.execute(raised.values(epoch=epoch - 1))
+    query = sa.select(instance_mappings).where(*found).order_by(instance_mappings.c.instance_uuid)
+    return [InstanceMapping(*row) for row in connection.execute(query)]
 
 
 class MapInstances(msgspec.Struct, frozen=True):
@@ -150,55 +144,49 @@ _MAP = sa.update(instance_mappings).where(_SOME).values(cell=sa.bindparam("to"),
 # For everybody
 
 
-class FindMappings(msgspec.Struct, frozen=True):
-    """Answers the mappings of instances by uuid; unknown instances are left out."""
-
-    is_short: ClassVar = True
-
-    uuids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> dict[str, InstanceMapping]:
-        return _find(connection, self.uuids)
+@short_read
+def find_mappings(connection: Connection, uuids: tuple[str, ...]) -> dict[str, InstanceMapping]:
+    """Return the mappings of instances by uuid; unknown instances are left out."""
+    return _find(connection, uuids)
 
 
-class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers the first ``most`` mappings of instances after a uuid, in order of uuids.
+@transaction
+def page_of_mappings(
+    connection: Connection,
+    *,
+    most: int,
+    after: str = "",
+    request_ids: tuple[str, ...] | None = None,
+    project_id: str | None = None,
+    cells: tuple[str, ...] | None = None,
+    unplaced: bool = False,
+    name: str | None = None,
+    prefix: str | None = None,
+) -> list[InstanceMapping]:
+    """Return the first ``most`` mappings of instances after a uuid, in order of uuids.
 
     ``request_ids`` and ``project_id`` restrict them to some requests and to one project, ``cells`` to some
     cells, ``unplaced`` to instances of no cell, ``name`` to instances of a name, ``prefix`` to uuids that
     begin with it.
     """
-
-    most: int
-    after: str = ""
-    request_ids: tuple[str, ...] | None = None
-    project_id: str | None = None
-    cells: tuple[str, ...] | None = None
-    unplaced: bool = False
-    name: str | None = None
-    prefix: str | None = None
-
-    def __call__(self, connection: Connection) -> list[InstanceMapping]:
-        columns = instance_mappings.c
-        query = sa.select(instance_mappings).where(columns.instance_uuid > self.after)
-        if self.request_ids is not None:
-            query = query.where(one_of(columns.request_id, "requests"))
-        if self.project_id is not None:
-            query = query.where(columns.project_id == self.project_id)
-        if self.cells is not None:
-            query = query.where(columns.cell.in_(self.cells))
-        if self.unplaced:
-            query = query.where(columns.cell.is_(None))
-        if self.name is not None:
-            query = query.where(columns.name == self.name)
-        if self.prefix is not None:
-            # "g" follows all characters of a uuid, so that an index finds the range.
-            query = query.where(
-                columns.instance_uuid >= self.prefix, columns.instance_uuid < f"{self.prefix}g"
-            )
-        query = query.order_by(columns.instance_uuid).limit(self.most)
-        values = {} if self.request_ids is None else {"requests": self.request_ids}
-        return [InstanceMapping(*row) for row in connection.execute(query, values)]
+    columns = instance_mappings.c
+    query = sa.select(instance_mappings).where(columns.instance_uuid > after)
+    if request_ids is not None:
+        query = query.where(one_of(columns.request_id, "requests"))
+    if project_id is not None:
+        query = query.where(columns.project_id == project_id)
+    if cells is not None:
+        query = query.where(columns.cell.in_(cells))
+    if unplaced:
+        query = query.where(columns.cell.is_(None))
+    if name is not None:
+        query = query.where(columns.name == name)
+    if prefix is not None:
+        # "g" follows all characters of a uuid, so that an index finds the range.
+        query = query.where(columns.instance_uuid >= prefix, columns.instance_uuid < f"{prefix}g")
+    query = query.order_by(columns.instance_uuid).limit(most)
+    values = {} if request_ids is None else {"requests": request_ids}
+    return [InstanceMapping(*row) for row in connection.execute(query, values)]
 
 
 # Deletions
@@ -251,17 +239,11 @@ class DeleteMapped(msgspec.Struct, frozen=True):
 _DELETE = sa.update(instance_mappings).where(_SOME).values(deleted=True)
 
 
-class FreeDeletions(msgspec.Struct, frozen=True):
-    """Answers up to ``most`` deletions that have no living owner, or are owned by ``owner`` itself."""
-
-    is_short: ClassVar = True
-
-    owner: str
-    most: int
-
-    def __call__(self, connection: Connection) -> list[tuple[str, str | None]]:
-        rows = connection.execute(_FREE, {"me": self.owner, "most": self.most})
-        return [(row.instance_uuid, row.owner) for row in rows]
+@short_read
+def find_free_deletions(connection: Connection, owner: str, most: int) -> list[tuple[str, str | None]]:
+    """Return up to ``most`` deletions that have no living owner, or are owned by ``owner`` itself."""
+    rows = connection.execute(_FREE, {"me": owner, "most": most})
+    return [(row.instance_uuid, row.owner) for row in rows]
 
 
 _FREE = (
@@ -275,75 +257,62 @@ _FREE = (
 )
 
 
-class TakeDeletions(msgspec.Struct, frozen=True):
-    """Take deletions over from the owners that were seen. Answers the mappings of the taken ones."""
-
-    seen: tuple[tuple[str, str | None], ...]
-    owner: str
-
-    def __call__(self, connection: Connection) -> list[InstanceMapping]:
-        taken = []
-        for uuid, owner in self.seen:
-            there = (
-                instance_deletions.c.instance_uuid == uuid,
-                instance_deletions.c.owner.is_not_distinct_from(owner),
-            )
-            update = sa.update(instance_deletions).where(*there).values(owner=self.owner)
-            if connection.execute(update).rowcount:
-                taken.append(uuid)
-        return list(_find(connection, taken).values())
+@transaction
+def take_over_deletions(
+    connection: Connection, seen: tuple[tuple[str, str | None], ...], owner: str
+) -> list[InstanceMapping]:
+    """Take deletions over from the owners that were seen. Returns the mappings of the taken ones."""
+    taken = []
+    for uuid, earlier in seen:
+        there = (
+            instance_deletions.c.instance_uuid == uuid,
+            instance_deletions.c.owner.is_not_distinct_from(earlier),
+        )
+        update = sa.update(instance_deletions).where(*there).values(owner=owner)
+        if connection.execute(update).rowcount:
+            taken.append(uuid)
+    return list(_find(connection, taken).values())
 
 
-class ForgetInstances(msgspec.Struct, frozen=True):
+@transaction
+def forget_instances(connection: Connection, uuids: tuple[str, ...], at: float) -> None:
     """Remove the mappings of instances of which nothing is left, and their deletions.
 
     Their facts are kept for histories. Instances whose requests had earlier owners are noted: see
     `roost.conductor.late_claims`.
     """
-
-    uuids: tuple[str, ...]
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        for some in in_batches(self.uuids):
-            keep_past(connection, some, self.at)
-            note_late_claims(connection, connection.execute(_OVERTAKEN, {"some": some}).scalars().all())
-            for forget in _FORGET:
-                connection.execute(forget, {"some": some})
+    for some in in_batches(uuids):
+        keep_past(connection, some, at)
+        note_late_claims(connection.execute(_OVERTAKEN, {"some": some}).scalars().all())(connection)
+        for forget in _FORGET:
+            connection.execute(forget, {"some": some})
 
 
 # Mappings of earlier versions
 
 
-class IncompleteMappings(msgspec.Struct, frozen=True):
-    """Answers mappings after a uuid that lack the project of the instance, in order of uuids."""
-
-    most: int
-    after: str = ""
-
-    def __call__(self, connection: Connection) -> list[InstanceMapping]:
-        columns = instance_mappings.c
-        query = (
-            sa.select(instance_mappings)
-            .where(columns.project_id == "", columns.request_id == "", columns.instance_uuid > self.after)
-            .order_by(columns.instance_uuid)
-            .limit(self.most)
-        )
-        return [InstanceMapping(*row) for row in connection.execute(query)]
+@transaction
+def mappings_without_project(connection: Connection, most: int, after: str = "") -> list[InstanceMapping]:
+    """Return mappings after a uuid that lack the project of the instance, in order of uuids."""
+    columns = instance_mappings.c
+    query = (
+        sa.select(instance_mappings)
+        .where(columns.project_id == "", columns.request_id == "", columns.instance_uuid > after)
+        .order_by(columns.instance_uuid)
+        .limit(most)
+    )
+    return [InstanceMapping(*row) for row in connection.execute(query)]
 
 
-class CompleteMappings(msgspec.Struct, frozen=True):
+@transaction
+def fill_in_projects(connection: Connection, instances: Sequence[Instance]) -> None:
     """Write project and user of instances into their mappings, as their cell has them."""
-
-    instances: Sequence[Instance]
-
-    def __call__(self, connection: Connection) -> None:
-        rows = [
-            {"key": each.uuid, "request": each.request_id, "project": each.project_id, "user": each.user_id}
-            for each in self.instances
-        ]
-        if rows:
-            connection.execute(_COMPLETE, rows)
+    rows = [
+        {"key": each.uuid, "request": each.request_id, "project": each.project_id, "user": each.user_id}
+        for each in instances
+    ]
+    if rows:
+        connection.execute(_COMPLETE, rows)
 
 
 _COMPLETE = (

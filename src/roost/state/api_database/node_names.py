@@ -8,13 +8,12 @@ from its former one.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.names import look_alike, look_of
 from roost.state.api_database.tables import host_mappings, node_names
-from roost.storage import in_batches, insert_missing, one_of
+from roost.storage import in_batches, insert_missing, one_of, transaction
 
 
 class Owned(NamedTuple):
@@ -24,91 +23,80 @@ class Owned(NamedTuple):
     host: str
 
 
-class ClaimNames(msgspec.Struct, frozen=True):
+@transaction
+def claim_names(
+    connection: Connection,
+    host: str,
+    cell: str,
+    nodes: Mapping[str, str],
+    stored: frozenset[str] = frozenset(),
+) -> dict[str, Owned]:
     """Make a host the owner of names of its nodes (name -> root provider).
 
-    Answers for each name that another host owns, or that looks like such a name, the other name and its
+    Returns for each name that another host owns, or that looks like such a name, the other name and its
     owner: these names are not claimed. ``stored``: names that the cell has for the host; they may look like
     other names.
     """
-
-    host: str
-    cell: str
-    nodes: Mapping[str, str]
-    stored: frozenset[str] = frozenset()
-
-    def __call__(self, connection: Connection) -> dict[str, Owned]:
-        owners = OwnersOfNames(tuple(self.nodes))(connection)
-        others = {name: Owned(name, host) for name, host in owners.items() if host != self.host}
-        given = tuple(name for name in self.nodes if name not in owners and name not in self.stored)
-        others |= {n: o for n, o in LookAlikes(given)(connection).items() if o.host != self.host}
-        mine = [name for name in self.nodes if name not in others]
-        new = [
-            {
-                "name": name,
-                "node": self.nodes[name],
-                "host": self.host,
-                "cell": self.cell,
-                "look": look_of(name),
-            }
-            for name in mine
-            if name not in owners
-        ]
-        if new:
-            insert_missing(connection, sa.insert(node_names), new)
-        for name in mine:
-            if name in owners:
-                values = {"node": self.nodes[name], "cell": self.cell}
-                connection.execute(sa.update(node_names).where(node_names.c.name == name).values(**values))
-        return others
+    owners = owners_of_names(tuple(nodes))(connection)
+    others = {name: Owned(name, other) for name, other in owners.items() if other != host}
+    given = tuple(name for name in nodes if name not in owners and name not in stored)
+    others |= {n: o for n, o in find_look_alikes(given)(connection).items() if o.host != host}
+    mine = [name for name in nodes if name not in others]
+    new = [
+        {
+            "name": name,
+            "node": nodes[name],
+            "host": host,
+            "cell": cell,
+            "look": look_of(name),
+        }
+        for name in mine
+        if name not in owners
+    ]
+    if new:
+        insert_missing(connection, sa.insert(node_names), new)
+    for name in mine:
+        if name in owners:
+            values = {"node": nodes[name], "cell": cell}
+            connection.execute(sa.update(node_names).where(node_names.c.name == name).values(**values))
+    return others
 
 
-class OwnersOfNames(msgspec.Struct, frozen=True):
-    """Answers the host that owns each of some names: the added host of this name, or the host with a node of
+@transaction
+def owners_of_names(connection: Connection, names: tuple[str, ...]) -> dict[str, str]:
+    """Return the host that owns each of some names: the added host of this name, or the host with a node of
     this name. Names without an owner are left out."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> dict[str, str]:
-        given = {"names": list(self.names)}
-        found = {row.name: row.host for row in connection.execute(_NODES, given)}
-        found.update((row.host, row.host) for row in connection.execute(_HOSTS, given))
-        return found
+    given = {"names": list(names)}
+    found = {row.name: row.host for row in connection.execute(_NODES, given)}
+    found.update((row.host, row.host) for row in connection.execute(_HOSTS, given))
+    return found
 
 
-class LookAlikes(msgspec.Struct, frozen=True):
-    """Answers for each of some names the first other name that it looks like, with its owner; names without
+@transaction
+def find_look_alikes(connection: Connection, names: tuple[str, ...]) -> dict[str, Owned]:
+    """Return for each of some names the first other name that it looks like, with its owner; names without
     one are left out."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> dict[str, Owned]:
-        looks = {look_of(name) for name in self.names}
-        there: dict[str, set[Owned]] = {}
-        for some in in_batches(looks):
-            for query in (_NODES_LIKE, _HOSTS_LIKE):
-                for row in connection.execute(query, {"looks": some}):
-                    there.setdefault(look_of(row.name), set()).add(Owned(row.name, row.host))
-        found = {}
-        for name in self.names:
-            alike = (each for each in there.get(look_of(name), ()) if look_alike(name, each.name))
-            if (first := min(alike, default=None)) is not None:
-                found[name] = first
-        return found
+    looks = {look_of(name) for name in names}
+    there: dict[str, set[Owned]] = {}
+    for some in in_batches(looks):
+        for query in (_NODES_LIKE, _HOSTS_LIKE):
+            for row in connection.execute(query, {"looks": some}):
+                there.setdefault(look_of(row.name), set()).add(Owned(row.name, row.host))
+    found = {}
+    for name in names:
+        alike = (each for each in there.get(look_of(name), ()) if look_alike(name, each.name))
+        if (first := min(alike, default=None)) is not None:
+            found[name] = first
+    return found
 
 
-class ReleaseNames(msgspec.Struct, frozen=True):
+@transaction
+def release_names(connection: Connection, host: str, cell: str, node: str | None = None) -> None:
     """Free the names of the nodes of a host in a cell, or that of one node."""
-
-    host: str
-    cell: str
-    node: str | None = None
-
-    def __call__(self, connection: Connection) -> None:
-        mine = [node_names.c.host == self.host, node_names.c.cell == self.cell]
-        if self.node is not None:
-            mine.append(node_names.c.node == self.node)
-        connection.execute(sa.delete(node_names).where(*mine))
+    mine = [node_names.c.host == host, node_names.c.cell == cell]
+    if node is not None:
+        mine.append(node_names.c.node == node)
+    connection.execute(sa.delete(node_names).where(*mine))
 
 
 _NODES = sa.select(node_names).where(one_of(node_names.c.name, "names"))

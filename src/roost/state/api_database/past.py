@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from roost.model.history import Requester
 from roost.state.api_database.tables import instance_deletions, instance_mappings, past_mappings
-from roost.storage import in_batches, insert_missing, one_of
+from roost.storage import in_batches, insert_missing, one_of, transaction
 
 PRUNED_AT_ONCE = 1000
 """Past mappings that one transaction removes at most."""
@@ -40,17 +40,14 @@ class KnownInstance(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
 
 
-class FindKnown(msgspec.Struct, frozen=True):
-    """Answers the facts of an instance, None if it is unknown."""
-
-    uuid: str
-
-    def __call__(self, connection: Connection) -> KnownInstance | None:
-        for query in (_PRESENT, _PAST):
-            row = connection.execute(query, {"of": self.uuid}).one_or_none()
-            if row is not None:
-                return _known(row)
-        return None
+@transaction
+def find_known(connection: Connection, uuid: str) -> KnownInstance | None:
+    """Return the facts of an instance, None if it is unknown."""
+    for query in (_PRESENT, _PAST):
+        row = connection.execute(query, {"of": uuid}).one_or_none()
+        if row is not None:
+            return _known(row)
+    return None
 
 
 def columns_of(by: Requester | None) -> dict[str, str | None]:
@@ -73,47 +70,36 @@ def keep_past(connection: Connection, uuids: Sequence[str], at: float) -> None:
         insert_missing(connection, _KEEP, rows)
 
 
-class WhoDeleted(msgspec.Struct, frozen=True):
-    """Answers the requesters of the deletions of instances, as far as known: uuid -> requester."""
-
-    uuids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> dict[str, Requester]:
-        found: dict[str, Requester] = {}
-        for some in in_batches(self.uuids):
-            for query in (_WHO_PAST, _WHO):
-                for row in connection.execute(query, {"uuids": some}):
-                    if (by := _requester(row)) is not None:
-                        found[row.instance_uuid] = by
-        return found
+@transaction
+def requesters_of_deletions(connection: Connection, uuids: tuple[str, ...]) -> dict[str, Requester]:
+    """Return the requesters of the deletions of instances, as far as known: uuid -> requester."""
+    found: dict[str, Requester] = {}
+    for some in in_batches(uuids):
+        for query in (_WHO_PAST, _WHO):
+            for row in connection.execute(query, {"uuids": some}):
+                if (by := _requester(row)) is not None:
+                    found[row.instance_uuid] = by
+    return found
 
 
-class PastInstances(msgspec.Struct, frozen=True):
-    """Answers which of some instances are past: their end is known and not yet forgotten."""
-
-    uuids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> frozenset[str]:
-        return frozenset(
-            uuid
-            for some in in_batches(self.uuids)
-            for uuid in connection.execute(_KNOWN, {"uuids": some}).scalars()
-        )
+@transaction
+def find_past(connection: Connection, uuids: tuple[str, ...]) -> frozenset[str]:
+    """Return which of some instances are past: their end is known and not yet forgotten."""
+    return frozenset(
+        uuid for some in in_batches(uuids) for uuid in connection.execute(_KNOWN, {"uuids": some}).scalars()
+    )
 
 
-class PrunePastMappings(msgspec.Struct, frozen=True):
+@transaction
+def prune_past_mappings(connection: Connection, older_than: float) -> int:
     """Remove the facts of instances that ended before ``older_than`` (seconds since the epoch).
 
-    Answers their number; if it is `PRUNED_AT_ONCE` there may be more.
+    Returns their number; if it is `PRUNED_AT_ONCE` there may be more.
     """
-
-    older_than: float
-
-    def __call__(self, connection: Connection) -> int:
-        old = connection.execute(_OLD, {"before": self.older_than}).scalars().all()
-        if old:
-            connection.execute(_PRUNE, {"uuids": old})
-        return len(old)
+    old = connection.execute(_OLD, {"before": older_than}).scalars().all()
+    if old:
+        connection.execute(_PRUNE, {"uuids": old})
+    return len(old)
 
 
 _OF_MAPPING = tuple(

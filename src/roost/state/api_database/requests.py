@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Collection, Mapping
 
 from roost.model.instance import BuildRequest
-from roost.state.api_database.build_requests import ReadWaiting, RequestPage, WaitingRequests
-from roost.state.api_database.cell_mappings import CellMapping, MapCells, at_urls, mapped_cells
-from roost.state.api_database.mappings import FindMappings, InstanceMapping, PageOfMappings
+from roost.state.api_database.build_requests import RequestPage, find_waiting_requests, read_waiting_page
+from roost.state.api_database.cell_mappings import CellMapping, at_urls, mapped_cells, write_cell_mappings
+from roost.state.api_database.mappings import InstanceMapping, find_mappings
 from roost.state.api_database.tables import SCHEMA
-from roost.storage import Database
+from roost.storage import Database, Transaction
 
 
 class Requests:
@@ -24,23 +24,23 @@ class Requests:
         """
         page: RequestPage | None = RequestPage()
         while page is not None:
-            requests, page = await self.database.read(ReadWaiting(page, request_id))
+            requests, page = await self.database.read(read_waiting_page(page, request_id))
             for request in requests:
                 yield request
 
     async def waiting_among(self, request_ids: Collection[str]) -> dict[str, BuildRequest]:
         """Return by id the requests that are not finished, of the named ones."""
-        return await self.database.read(WaitingRequests(tuple(request_ids)))
+        return await self.database.read(find_waiting_requests(tuple(request_ids)))
 
     async def mappings(self, instances: Collection[str]) -> dict[str, InstanceMapping]:
         """Return the mappings of instances by uuid; unknown instances are left out."""
-        return await self.database.read(FindMappings(tuple(instances)))
+        return await self.database.read(find_mappings(tuple(instances)))
 
     async def mapping(self, instance: str) -> InstanceMapping | None:
         """Return the mapping of an instance; None if it is unknown."""
         return (await self.mappings([instance])).get(instance)
 
-    async def page(self, page: PageOfMappings) -> list[InstanceMapping]:
+    async def page(self, page: Transaction[list[InstanceMapping]]) -> list[InstanceMapping]:
         """Return a page of mappings."""
         return await self.database.read(page)
 
@@ -55,4 +55,4 @@ class Requests:
 
     async def map_cells(self, cells: Mapping[str, str]) -> None:
         """Store the databases of cells: name -> database URL."""
-        await self.database.write(MapCells(at_urls(cells)))
+        await self.database.write(write_cell_mappings(at_urls(cells)))

@@ -4,9 +4,8 @@
     tables          instances, ended attempts, fences, orders to destroy, compute nodes and so on
     rows            conversions between rows of these tables and values
     reported        reports of agents, cleaned before they are stored
-    cell_work       the base class of works that say which states instances enter
 
-The works (`roost.process.context.Work`) of the database, each the statements of one transaction. Instances:
+The transactions of the database (`roost.storage.transactions`). Instances:
 
     arrivals        the arrival of instances, and the takeover of a request whose instances may have arrived
     fences          the epoch that an owner of a request needs to put an instance in

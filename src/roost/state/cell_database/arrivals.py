@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from enum import Enum
-from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
@@ -11,13 +10,12 @@ from sqlalchemy.engine import Connection
 from roost.model import record
 from roost.model.instance import BuildAttempt, Fault, Instance
 from roost.state.cell_database.attempts import keep_attempts
-from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.fences import raise_fences
 from roost.state.cell_database.history import first_line
 from roost.state.cell_database.rows import instance_of, instance_row
 from roost.state.cell_database.state_changes import note_first_changes
 from roost.state.cell_database.tables import instances
-from roost.storage import in_batches, one_of
+from roost.storage import in_batches, one_of, short_read, transaction
 
 _NOT_OF_IT = ("changed_at", "began", "history")
 INSTANCES = sa.select(*(column for column in instances.columns if column.name not in _NOT_OF_IT))
@@ -39,7 +37,7 @@ class Arrival(Enum):
     """A later owner of the request has placed the instance elsewhere, or it was deleted."""
 
 
-class AddInstances(CellWork, frozen=True):
+class AddInstances(msgspec.Struct, frozen=True):
     """Put instances into the cell; answers the result of each, by uuid.
 
     An instance passes its fence with its ``epoch``. ``why``: the reasons of instances that arrive in error.
@@ -80,46 +78,33 @@ class AddInstances(CellWork, frozen=True):
         return [{each.uuid: arrivals[each.uuid] for each in work.new} for work in works]
 
 
-class SettleTakeover(msgspec.Struct, frozen=True):
-    """Fence the earlier owners of a request off this cell; answers its instances that are here, by uuid.
+@transaction
+def settle_takeover(
+    connection: Connection, uuids: tuple[str, ...], epoch: int, at: float
+) -> dict[str, Instance]:
+    """Fence the earlier owners of a request off this cell; returns its instances that are here, by uuid.
 
     ``epoch``: of the new owner. No insert of an earlier owner passes any more. Instances that are here have
     arrived, and stay.
     """
-
-    uuids: tuple[str, ...]
-    epoch: int
-    at: float
-
-    def __call__(self, connection: Connection) -> dict[str, Instance]:
-        raise_fences(connection, dict.fromkeys(self.uuids, self.epoch - 1), self.at)
-        return FindInstances(self.uuids)(connection)
+    raise_fences(connection, dict.fromkeys(uuids, epoch - 1), at)
+    return find_instances(uuids)(connection)
 
 
-class FindInstances(msgspec.Struct, frozen=True):
-    """Answers instances by uuid; those that are not in the cell are left out."""
-
-    is_short: ClassVar = True
-
-    uuids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> dict[str, Instance]:
-        return {
-            row.uuid: instance_of(row)
-            for some in in_batches(self.uuids)
-            for row in connection.execute(_NAMED, {"uuids": some})
-        }
+@short_read
+def find_instances(connection: Connection, uuids: tuple[str, ...]) -> dict[str, Instance]:
+    """Return instances by uuid; those that are not in the cell are left out."""
+    return {
+        row.uuid: instance_of(row)
+        for some in in_batches(uuids)
+        for row in connection.execute(_NAMED, {"uuids": some})
+    }
 
 
-class PresentInstances(msgspec.Struct, frozen=True):
-    """Answers which of the named instances are in the cell."""
-
-    is_short: ClassVar = True
-
-    uuids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> set[str]:
-        return uuids_here(connection, self.uuids)
+@short_read
+def find_present(connection: Connection, uuids: tuple[str, ...]) -> set[str]:
+    """Return which of the named instances are in the cell."""
+    return uuids_here(connection, uuids)
 
 
 def uuids_here(connection: Connection, uuids: Collection[str]) -> set[str]:

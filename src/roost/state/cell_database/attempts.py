@@ -16,6 +16,7 @@ from roost.model.record import Attempt
 from roost.model.spec import Selection
 from roost.state.cell_database.rows import Row, attempt_of, attempt_row, selection_of
 from roost.state.cell_database.tables import build_attempts, instances
+from roost.storage import transaction
 
 PRESENT = tuple(
     instances.c[name]
@@ -59,11 +60,8 @@ def recorded_end(row: Row, cell: str, result: str, at: float, reason: str | None
     )
 
 
-class AttemptsOf(msgspec.Struct, frozen=True):
-    """Answers the attempts at an instance that have ended without a guest, in order."""
-
-    uuid: str
-
-    def __call__(self, connection: Connection) -> list[BuildAttempt]:
-        query = sa.select(build_attempts).where(build_attempts.c.instance_uuid == self.uuid)
-        return [attempt_of(row) for row in connection.execute(query.order_by(build_attempts.c.attempt))]
+@transaction
+def ended_attempts_of(connection: Connection, uuid: str) -> list[BuildAttempt]:
+    """Return the attempts at an instance that have ended without a guest, in order."""
+    query = sa.select(build_attempts).where(build_attempts.c.instance_uuid == uuid)
+    return [attempt_of(row) for row in connection.execute(query.order_by(build_attempts.c.attempt))]

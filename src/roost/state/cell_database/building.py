@@ -26,8 +26,13 @@ from roost.model.instance import (
 from roost.model.record import BUILT, Attempt
 from roost.model.spec import Selection
 from roost.model.text import clean_text
-from roost.state.cell_database.attempts import PRESENT, AttemptsOf, ended_attempt, keep_attempts, recorded_end
-from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.attempts import (
+    PRESENT,
+    ended_attempt,
+    ended_attempts_of,
+    keep_attempts,
+    recorded_end,
+)
 from roost.state.cell_database.history import NEW_LINE, line, line_of_attempt, with_line
 from roost.state.cell_database.node_claims import NO_ROOM, without_room
 from roost.state.cell_database.orders import give_orders
@@ -36,7 +41,7 @@ from roost.state.cell_database.reported import clean_results
 from roost.state.cell_database.rows import Row, alternates_text, selection_text
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances
-from roost.storage import in_batches, one_of, one_of_constants
+from roost.storage import entering, in_batches, one_of, one_of_constants
 
 UNDER_WAY = (ASSIGNED, STARTING)
 """States in which the present attempt has not ended."""
@@ -49,7 +54,7 @@ class AttemptKey(msgspec.Struct, frozen=True):
     attempt: int
 
 
-class ConfirmAttempt(CellWork, frozen=True):
+class ConfirmAttempt(msgspec.Struct, frozen=True):
     """Confirm an attempt: answers whether ``host`` is to start the guest that it has prepared.
 
     After a yes no time limit ends the attempt, so no other host gets the instance. A host that asks again,
@@ -88,7 +93,7 @@ class ConfirmAttempt(CellWork, frozen=True):
         return [key in under_way and key[0] not in refused for key in keys]
 
 
-class ReportResults(CellWork, frozen=True):
+class ReportResults(msgspec.Struct, frozen=True):
     """Store the results of builds; answers the ends of their attempts for the records of ``cell``.
 
     The first result of an attempt counts, others change nothing. After a failure that no other host can cure,
@@ -127,7 +132,7 @@ class ReportResults(CellWork, frozen=True):
             if reason is not None:
                 failed.append(ended_attempt(row, record.FAILED, work.at, reason, result.code))
             if state == ABANDONED:
-                reason = clean_text(no_cure(AttemptsOf(result.instance)(connection), result))
+                reason = clean_text(no_cure(ended_attempts_of(result.instance)(connection), result))
             told = line(state, at, result.failure, result.code)
             entering[state, reason, told].append(result.instance)
         for (state, reason, told), uuids in entering.items():
@@ -158,111 +163,94 @@ def reason_of(ended: BuildAttempt) -> str:
     return f"attempt {ended.attempt} on {ended.host}: {ended.reason}"
 
 
-class FailAttempts(CellWork, frozen=True):
-    """End attempts that are in one of ``states``, for ``reason``; answers their ends for the records.
+@entering(FAILED)
+def fail_attempts(
+    connection: Connection,
+    keys: tuple[AttemptKey, ...],
+    reason: str,
+    at: float,
+    cell: str,
+    states: tuple[str, ...] = (ASSIGNED,),
+    code: str = "TimedOut",
+    by: Requester | None = None,
+) -> list[Attempt]:
+    """End attempts that are in one of ``states``, for ``reason``; returns their ends for the records.
 
     Their hosts may go on building, and are ordered to destroy the guests.
     """
+    rows: list[Row] = []
+    told = line(FAILED, at, reason, code, by=by)
+    failed = {"state": FAILED, "reason": clean_text(reason), "changed_at": at}
+    for key in keys:
+        of_it = instances.c.uuid == key.instance, instances.c.attempt == key.attempt
+        still = *of_it, instances.c.state.in_(states)
+        row = connection.execute(sa.select(*PRESENT).where(*still).with_for_update()).one_or_none()
+        if row is not None:
+            values = {**failed, "history": with_line(told)}
+            connection.execute(sa.update(instances).where(*still).values(**values))
+            rows.append(row)
+    note_changes(connection, [row.uuid for row in rows], told)
+    ended = [ended_attempt(row, record.FAILED, at, reason, code) for row in rows]
+    keep_attempts(connection, ended)
+    give_orders([DestroyOrder(row.uuid, row.attempt, row.host) for row in rows if row.host], at)(connection)
+    return [recorded_end(row, cell, record.FAILED, at, reason) for row in rows]
 
-    keys: tuple[AttemptKey, ...]
-    reason: str
-    at: float
-    cell: str
-    states: tuple[str, ...] = (ASSIGNED,)
-    code: str = "TimedOut"
-    by: Requester | None = None
 
-    @property
-    def enters(self) -> Collection[str]:
-        return (FAILED,)
-
-    def __call__(self, connection: Connection) -> list[Attempt]:
-        rows: list[Row] = []
-        told = line(FAILED, self.at, self.reason, self.code, by=self.by)
-        failed = {"state": FAILED, "reason": clean_text(self.reason), "changed_at": self.at}
-        for key in self.keys:
-            of_it = instances.c.uuid == key.instance, instances.c.attempt == key.attempt
-            still = *of_it, instances.c.state.in_(self.states)
-            row = connection.execute(sa.select(*PRESENT).where(*still).with_for_update()).one_or_none()
-            if row is not None:
-                values = {**failed, "history": with_line(told)}
-                connection.execute(sa.update(instances).where(*still).values(**values))
-                rows.append(row)
-        note_changes(connection, [row.uuid for row in rows], told)
-        ended = [ended_attempt(row, record.FAILED, self.at, self.reason, self.code) for row in rows]
-        keep_attempts(connection, ended)
-        give_orders(
-            connection, [DestroyOrder(row.uuid, row.attempt, row.host) for row in rows if row.host], self.at
+@entering(ASSIGNED)
+def reassign_instance(
+    connection: Connection,
+    *,
+    key: AttemptKey,
+    selection: Selection,
+    alternates: tuple[Selection, ...],
+    at: float,
+    owner: Ownership | None = None,
+) -> bool:
+    """Give an instance whose attempt failed to another host; returns whether its owner still had it."""
+    to, attempt = selection, key.attempt + 1
+    told = line_of_attempt(at, attempt, to.host, to.node, to.ordinal)
+    moved = (
+        sa.update(instances)
+        .where(*_owned(key, FAILED, owner))
+        .values(
+            state=ASSIGNED,
+            host=to.host,
+            node=to.node,
+            attempt=attempt,
+            alternates=alternates_text(alternates),
+            selection=selection_text(to),
+            reason=None,
+            owner=None,
+            began=at,
+            changed_at=at,
+            history=with_line(told),
         )
-        return [recorded_end(row, self.cell, record.FAILED, self.at, self.reason) for row in rows]
+    )
+    return _changed(connection, moved, key, told)
 
 
-class Reassign(CellWork, frozen=True, kw_only=True):
-    """Give an instance whose attempt failed to another host; answers whether its owner still had it."""
-
-    key: AttemptKey
-    selection: Selection
-    alternates: tuple[Selection, ...]
-    at: float
-    owner: Ownership | None = None
-
-    @property
-    def enters(self) -> Collection[str]:
-        return (ASSIGNED,)
-
-    def __call__(self, connection: Connection) -> bool:
-        to, attempt = self.selection, self.key.attempt + 1
-        told = line_of_attempt(self.at, attempt, to.host, to.node, to.ordinal)
-        moved = (
-            sa.update(instances)
-            .where(*_owned(self.key, FAILED, self.owner))
-            .values(
-                state=ASSIGNED,
-                host=to.host,
-                node=to.node,
-                attempt=attempt,
-                alternates=alternates_text(self.alternates),
-                selection=selection_text(to),
-                reason=None,
-                owner=None,
-                began=self.at,
-                changed_at=self.at,
-                history=with_line(told),
-            )
-        )
-        return _changed(connection, moved, self.key, told)
-
-
-class Abandon(CellWork, frozen=True, kw_only=True):
-    """Make no further attempt for an instance whose attempt failed; answers whether its owner still had it.
+@entering(ABANDONED)
+def abandon_instance(
+    connection: Connection, *, key: AttemptKey, reason: str, at: float, owner: Ownership | None = None
+) -> bool:
+    """Make no further attempt for an instance whose attempt failed; returns whether its owner still had it.
 
     Its claim is freed after that. In this order no conductor can mistake a consumer that was freed for one
     whose claim is to be moved.
     """
-
-    key: AttemptKey
-    reason: str
-    at: float
-    owner: Ownership | None = None
-
-    @property
-    def enters(self) -> Collection[str]:
-        return (ABANDONED,)
-
-    def __call__(self, connection: Connection) -> bool:
-        told = line(ABANDONED, self.at, self.reason)
-        ended = (
-            sa.update(instances)
-            .where(*_owned(self.key, FAILED, self.owner))
-            .values(
-                state=ABANDONED,
-                alternates="[]",
-                reason=clean_text(self.reason),
-                changed_at=self.at,
-                history=with_line(told),
-            )
+    told = line(ABANDONED, at, reason)
+    ended = (
+        sa.update(instances)
+        .where(*_owned(key, FAILED, owner))
+        .values(
+            state=ABANDONED,
+            alternates="[]",
+            reason=clean_text(reason),
+            changed_at=at,
+            history=with_line(told),
         )
-        return _changed(connection, ended, self.key, told)
+    )
+    return _changed(connection, ended, key, told)
 
 
 _NAMED = one_of(instances.c.uuid, "uuids")

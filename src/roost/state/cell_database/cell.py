@@ -19,19 +19,18 @@ from roost.model.instance import (
 from roost.model.node import NodeReport
 from roost.model.record import Attempt, RecordSink
 from roost.process.wakes import Wakes
-from roost.state.cell_database.arrivals import INSTANCES, AddInstances, Arrival, FindInstances
-from roost.state.cell_database.attempts import AttemptsOf
+from roost.state.cell_database.arrivals import INSTANCES, AddInstances, Arrival, find_instances
+from roost.state.cell_database.attempts import ended_attempts_of
 from roost.state.cell_database.building import ReportResults
-from roost.state.cell_database.cell_work import GONE as GONE
-from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.deletions import GONE as GONE
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.disabled import forget_words
-from roost.state.cell_database.node_reports import ReadReports
+from roost.state.cell_database.node_reports import read_reports
 from roost.state.cell_database.orders import FOR_HOSTS, orders_topic
 from roost.state.cell_database.ownership import FOR_CONDUCTORS, work_topic
 from roost.state.cell_database.rows import instance_of
 from roost.state.cell_database.tables import SCHEMA, instances, nodes
-from roost.storage import Database, StorageError, in_batches, one_of_constants
+from roost.storage import Database, StorageError, in_batches, one_of_constants, states_entered
 
 T = TypeVar("T")
 
@@ -129,7 +128,7 @@ class Cell:
 
     async def find(self, uuids: Collection[str]) -> dict[str, Instance]:
         """Return instances by uuid; those that are not in the cell are left out."""
-        return await self.read(FindInstances(tuple(uuids)))
+        return await self.read(find_instances(tuple(uuids)))
 
     async def in_state(self, *states: str, host: str | None = None) -> list[Instance]:
         """Return all instances in one of the states, of one host if it is named."""
@@ -150,7 +149,7 @@ class Cell:
 
     async def faults_of(self, uuid: str) -> list[Fault]:
         """Return the reasons of the failed attempts at an instance, in order."""
-        ended = await self.read(AttemptsOf(uuid))
+        ended = await self.read(ended_attempts_of(uuid))
         return [
             Fault(uuid, each.attempt, each.host, each.reason, each.ended)
             for each in ended
@@ -170,7 +169,7 @@ class Cell:
 
     async def nodes(self) -> list[NodeReport]:
         """Return the last reports of all nodes, in order of names."""
-        return await self.read(ReadReports(self.name))
+        return await self.read(read_reports(self.name))
 
     async def remove_nodes(self, uuids: Collection[str]) -> None:
         """Remove nodes, by the uuid of the root provider. Unknown ones are left out."""
@@ -201,7 +200,7 @@ class Cell:
         """Run a work that writes, and wake the listeners for the states it enters. Raises `StorageError`."""
         with self._named():
             done = await self.database.write(work)
-        if isinstance(work, CellWork) and (entered := work.enters):
+        if entered := states_entered(work):
             if not WANTING_CONDUCTORS.isdisjoint(entered):
                 self.wakes.wake(work_topic(self.name))
             if not FOR_HOSTS.isdisjoint(entered):

@@ -11,14 +11,16 @@ from roost.model.instance import DELETING, DESTROYED, DestroyOrder
 from roost.model.record import Attempt
 from roost.state.cell_database.attempts import PRESENT, recorded_end
 from roost.state.cell_database.building import UNDER_WAY, AttemptKey
-from roost.state.cell_database.cell_work import GONE, CellWork
 from roost.state.cell_database.fences import ABOVE_ALL, raise_fences
 from roost.state.cell_database.history import NEW_LINE, keep_histories, line, with_line
 from roost.state.cell_database.orders import acknowledge, give_orders
 from roost.state.cell_database.rows import Row
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import build_attempts, instances
-from roost.storage import in_batches, one_of
+from roost.storage import entering, in_batches, one_of
+
+GONE = "gone"
+"""In place of a state that instances enter: the instance was removed."""
 
 DELETED = "the instance was deleted before its build had ended"
 """The reason of an attempt that is abandoned."""
@@ -38,7 +40,7 @@ class Deleted(msgspec.Struct, frozen=True):
     ended: list[Attempt]
 
 
-class DeleteInstances(CellWork, frozen=True):
+class DeleteInstances(msgspec.Struct, frozen=True):
     """Mark instances for deletion. An instance on its way to the cell cannot arrive any more.
 
     An instance without a host counts as destroyed already.
@@ -112,29 +114,21 @@ def _rows_of(connection: Connection, uuids: Sequence[str]) -> dict[str, Row]:
     return {row.uuid: row for some in in_batches(uuids) for row in connection.execute(_ROWS, {"uuids": some})}
 
 
-class NoteDestroyed(CellWork, frozen=True):
+@entering(DESTROYED)
+def note_destroyed(connection: Connection, done: tuple[DestroyOrder, ...], at: float) -> None:
     """Note that a host has destroyed its guests of some attempts: orders are acknowledged, deletions go on.
 
     A host that is not the instance's, or an attempt that is not the present one, ends no deletion.
     """
-
-    done: tuple[DestroyOrder, ...]
-    at: float
-
-    @property
-    def enters(self) -> Collection[str]:
-        return (DESTROYED,)
-
-    def __call__(self, connection: Connection) -> None:
-        acknowledge(connection, self.done)
-        done = {(each.instance, each.attempt, each.host) for each in self.done}
-        for some in in_batches(each.instance for each in self.done):
-            deleting = connection.execute(_DELETING, {"uuids": some}).all()
-            ended = [row.uuid for row in deleting if (row.uuid, row.attempt, row.host) in done]
-            if ended:
-                told = line(DESTROYED, self.at)
-                connection.execute(_DESTROYED, {"uuids": ended, "now": self.at, "line": told})
-                note_changes(connection, ended, told)
+    acknowledge(connection, done)
+    of_guests = {(each.instance, each.attempt, each.host) for each in done}
+    for some in in_batches(each.instance for each in done):
+        deleting = connection.execute(_DELETING, {"uuids": some}).all()
+        ended = [row.uuid for row in deleting if (row.uuid, row.attempt, row.host) in of_guests]
+        if ended:
+            told = line(DESTROYED, at)
+            connection.execute(_DESTROYED, {"uuids": ended, "now": at, "line": told})
+            note_changes(connection, ended, told)
 
 
 _DELETING = (
@@ -150,67 +144,49 @@ _DESTROYED = (
 )
 
 
-class EndDeletions(CellWork, frozen=True):
-    """Let deletions go on without their hosts, which do not answer; answers the deletions that go on.
+@entering(DESTROYED)
+def end_deletions(connection: Connection, keys: tuple[AttemptKey, ...], at: float) -> list[AttemptKey]:
+    """Let deletions go on without their hosts, which do not answer; returns the deletions that go on.
 
     The order to destroy stays: a host that comes back is not up before it has carried it out.
     """
-
-    keys: tuple[AttemptKey, ...]
-    at: float
-
-    @property
-    def enters(self) -> Collection[str]:
-        return (DESTROYED,)
-
-    def __call__(self, connection: Connection) -> list[AttemptKey]:
-        gone = []
-        told = line(DESTROYED, self.at, NOT_ANSWERED)
-        for key in self.keys:
-            deleting = (
-                instances.c.uuid == key.instance,
-                instances.c.attempt == key.attempt,
-                instances.c.state == DELETING,
-            )
-            row = connection.execute(
-                sa.select(instances.c.host).where(*deleting).with_for_update()
-            ).one_or_none()
-            if row is not None:
-                values = {
-                    "state": DESTROYED,
-                    "owner": None,
-                    "changed_at": self.at,
-                    "history": with_line(told),
-                }
-                connection.execute(sa.update(instances).where(*deleting).values(**values))
-                note_changes(connection, [key.instance], told)
-                give_orders(connection, [DestroyOrder(key.instance, key.attempt, row.host)], self.at)
-                gone.append(key)
-        return gone
+    gone = []
+    told = line(DESTROYED, at, NOT_ANSWERED)
+    for key in keys:
+        deleting = (
+            instances.c.uuid == key.instance,
+            instances.c.attempt == key.attempt,
+            instances.c.state == DELETING,
+        )
+        row = connection.execute(sa.select(instances.c.host).where(*deleting).with_for_update()).one_or_none()
+        if row is not None:
+            values = {
+                "state": DESTROYED,
+                "owner": None,
+                "changed_at": at,
+                "history": with_line(told),
+            }
+            connection.execute(sa.update(instances).where(*deleting).values(**values))
+            note_changes(connection, [key.instance], told)
+            give_orders([DestroyOrder(key.instance, key.attempt, row.host)], at)(connection)
+            gone.append(key)
+    return gone
 
 
-class Forget(CellWork, frozen=True):
+@entering(GONE)
+def forget_destroyed(connection: Connection, uuids: tuple[str, ...], at: float) -> None:
     """Remove destroyed instances after their claims were freed. They cannot come back.
 
     Their histories are kept.
     """
-
-    uuids: tuple[str, ...]
-    at: float
-
-    @property
-    def enters(self) -> Collection[str]:
-        return (GONE,)
-
-    def __call__(self, connection: Connection) -> None:
-        for some in in_batches(self.uuids):
-            # Locked: of two conductors that forget an instance at once, the second must not find it.
-            gone = connection.execute(_GONE, {"uuids": some}).scalars().all()
-            if gone:
-                raise_fences(connection, dict.fromkeys(gone, ABOVE_ALL), self.at)
-                keep_histories(connection, gone, self.at)
-                connection.execute(_FORGET_ATTEMPTS, {"uuids": gone})
-                connection.execute(_FORGET, {"uuids": gone})
+    for some in in_batches(uuids):
+        # Locked: of two conductors that forget an instance at once, the second must not find it.
+        gone = connection.execute(_GONE, {"uuids": some}).scalars().all()
+        if gone:
+            raise_fences(connection, dict.fromkeys(gone, ABOVE_ALL), at)
+            keep_histories(connection, gone, at)
+            connection.execute(_FORGET_ATTEMPTS, {"uuids": gone})
+            connection.execute(_FORGET, {"uuids": gone})
 
 
 _GONE = (

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.text import clean_text
 from roost.state.cell_database.tables import cell_hosts, disabled, nodes
-from roost.storage import in_batches, insert_missing
+from roost.storage import in_batches, insert_missing, transaction
 
 _CELL: Final = "cell"
 _NODE: Final = "node"
@@ -24,118 +24,86 @@ _ALL: Final = ""
 """The name of the whole cell."""
 
 
-class AddHost(msgspec.Struct, frozen=True):
+@transaction
+def add_host_row(connection: Connection, host: str, at: float) -> None:
     """Add a host, enabled. One that was added already stays as it is. ``at``: seconds since the epoch."""
-
-    host: str
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        if (
-            connection.execute(sa.select(cell_hosts).where(cell_hosts.c.host == self.host)).one_or_none()
-            is None
-        ):
-            row = {"host": self.host, "enabled": True, "reason": None, "added_at": self.at}
-            insert_missing(connection, sa.insert(cell_hosts), row)
+    if connection.execute(sa.select(cell_hosts).where(cell_hosts.c.host == host)).one_or_none() is None:
+        row = {"host": host, "enabled": True, "reason": None, "added_at": at}
+        insert_missing(connection, sa.insert(cell_hosts), row)
 
 
-class EnableHost(msgspec.Struct, frozen=True):
+@transaction
+def enable_host(connection: Connection, host: str, enabled: bool, reason: str | None, at: float) -> None:
     """Enable a host for new instances, or disable it for a ``reason``."""
-
-    host: str
-    enabled: bool
-    reason: str | None
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        AddHost(self.host, self.at)(connection)
-        reason = None if self.enabled or self.reason is None else clean_text(self.reason)
-        values = {"enabled": self.enabled, "reason": reason}
-        mine = cell_hosts.c.host == self.host
-        connection.execute(sa.update(cell_hosts).where(mine).values(values))
-        connection.execute(sa.update(nodes).where(nodes.c.host == self.host).values(_RAISED))
+    add_host_row(host, at)(connection)
+    reason = None if enabled or reason is None else clean_text(reason)
+    values = {"enabled": enabled, "reason": reason}
+    mine = cell_hosts.c.host == host
+    connection.execute(sa.update(cell_hosts).where(mine).values(values))
+    connection.execute(sa.update(nodes).where(nodes.c.host == host).values(_RAISED))
 
 
-class EnableCell(msgspec.Struct, frozen=True):
+@transaction
+def enable_cell(connection: Connection, enabled: bool, reason: str | None, at: float) -> None:
     """Enable a cell for new instances, or disable it for a ``reason``. ``at``: seconds since the epoch.
 
     Its hosts and nodes keep their own flags: a host that was disabled before stays disabled.
     """
-
-    enabled: bool
-    reason: str | None
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        _say(connection, _CELL, _ALL, None if self.enabled else (self.reason, self.at))
-        connection.execute(sa.update(nodes).values(_RAISED))
+    _say(connection, _CELL, _ALL, None if enabled else (reason, at))
+    connection.execute(sa.update(nodes).values(_RAISED))
 
 
-class EnableNode(msgspec.Struct, frozen=True):
-    """Enable or disable a node of a host for new instances. Answers whether the host has the node."""
-
-    host: str
-    node: str
-    enabled: bool
-    reason: str | None
-    at: float
-
-    def __call__(self, connection: Connection) -> bool:
-        mine = nodes.c.host == self.host, nodes.c.node == self.node
-        if not connection.execute(sa.update(nodes).where(*mine).values(_RAISED)).rowcount:
-            return False
-        _say(connection, _NODE, self.node, None if self.enabled else (self.reason, self.at))
-        return True
+@transaction
+def enable_node(
+    connection: Connection, host: str, node: str, enabled: bool, reason: str | None, at: float
+) -> bool:
+    """Enable or disable a node of a host for new instances. Returns whether the host has the node."""
+    mine = nodes.c.host == host, nodes.c.node == node
+    if not connection.execute(sa.update(nodes).where(*mine).values(_RAISED)).rowcount:
+        return False
+    _say(connection, _NODE, node, None if enabled else (reason, at))
+    return True
 
 
-class ReadFlags(msgspec.Struct, frozen=True):
-    """Answers the subjects in the cell that are flagged as disabled. ``cell``: its name, for the subjects."""
-
-    cell: str
-
-    def __call__(self, connection: Connection) -> frozenset[Subject]:
-        found = [Subject(self.cell, row.host) for row in connection.execute(_HOSTS_DISABLED)]
-        found += [Subject(self.cell, row.host, row.node) for row in connection.execute(_NODES_DISABLED)]
-        if ReadWordOfCell()(connection) is not None:
-            found.append(Subject(self.cell))
-        return frozenset(found)
+@transaction
+def read_flags(connection: Connection, cell: str) -> frozenset[Subject]:
+    """Return the subjects in the cell that are flagged as disabled. ``cell``: its name, for the subjects."""
+    found = [Subject(cell, row.host) for row in connection.execute(_HOSTS_DISABLED)]
+    found += [Subject(cell, row.host, row.node) for row in connection.execute(_NODES_DISABLED)]
+    if read_word_of_cell()(connection) is not None:
+        found.append(Subject(cell))
+    return frozenset(found)
 
 
-class MirrorWords(msgspec.Struct, frozen=True):
+@transaction
+def mirror_words(connection: Connection, words: tuple[SaidWord, ...]) -> None:
     """Set the flags of subjects in the cell to operators' words.
 
     A host or node that the cell does not have gets no flag.
     """
-
-    words: tuple[SaidWord, ...]
-
-    def __call__(self, connection: Connection) -> None:
-        there = ReadFlags("")(connection)
-        for word in self.words:
-            _, host, node = word.subject
-            if word.enabled != (Subject("", host, node) in there):
-                continue
-            if node:
-                EnableNode(host, node, word.enabled, word.reason, word.at)(connection)
-            elif not host:
-                EnableCell(word.enabled, word.reason, word.at)(connection)
-            elif _knows(connection, host):
-                EnableHost(host, word.enabled, word.reason, word.at)(connection)
+    there = read_flags("")(connection)
+    for word in words:
+        _, host, node = word.subject
+        if word.enabled != (Subject("", host, node) in there):
+            continue
+        if node:
+            enable_node(host, node, word.enabled, word.reason, word.at)(connection)
+        elif not host:
+            enable_cell(word.enabled, word.reason, word.at)(connection)
+        elif _knows(connection, host):
+            enable_host(host, word.enabled, word.reason, word.at)(connection)
 
 
-class ReadOffered(msgspec.Struct, frozen=True):
-    """Answers the enabled nodes: enabled by their agents, and no flag on the node, its host or the cell.
+@transaction
+def read_offered(connection: Connection, host: str | None = None) -> list[str]:
+    """Return the enabled nodes: enabled by their agents, and no flag on the node, its host or the cell.
 
     With ``host``: only nodes of this host.
     """
-
-    host: str | None = None
-
-    def __call__(self, connection: Connection) -> list[str]:
-        query = sa.select(nodes.c.node).where(nodes.c.enabled == sa.true(), sa.not_(HOST_IS_DISABLED))
-        if self.host is not None:
-            query = query.where(nodes.c.host == self.host)
-        return list(connection.execute(query.order_by(nodes.c.node)).scalars())
+    query = sa.select(nodes.c.node).where(nodes.c.enabled == sa.true(), sa.not_(HOST_IS_DISABLED))
+    if host is not None:
+        query = query.where(nodes.c.host == host)
+    return list(connection.execute(query.order_by(nodes.c.node)).scalars())
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -144,22 +112,18 @@ class Word(msgspec.Struct, frozen=True):
     reason: str | None
 
 
-class ReadWordOfCell(msgspec.Struct, frozen=True):
-    """Answers the word by which the cell is disabled, None if it is not."""
+@transaction
+def read_word_of_cell(connection: Connection) -> Word | None:
+    """Return the word by which the cell is disabled, None if it is not."""
+    row = connection.execute(_WORDS.where(disabled.c.kind == _CELL)).one_or_none()
+    return None if row is None else Word(row.reason)
 
-    def __call__(self, connection: Connection) -> Word | None:
-        row = connection.execute(_WORDS.where(disabled.c.kind == _CELL)).one_or_none()
-        return None if row is None else Word(row.reason)
 
-
-class ReadWordsOfNodes(msgspec.Struct, frozen=True):
-    """Answers the words on the disabled nodes of a host, by node."""
-
-    host: str
-
-    def __call__(self, connection: Connection) -> dict[str, Word]:
-        mine = disabled.c.kind == _NODE, disabled.c.name.in_(_nodes_of(self.host))
-        return {row.name: Word(row.reason) for row in connection.execute(_WORDS.where(*mine))}
+@transaction
+def read_words_of_nodes(connection: Connection, host: str) -> dict[str, Word]:
+    """Return the words on the disabled nodes of a host, by node."""
+    mine = disabled.c.kind == _NODE, disabled.c.name.in_(_nodes_of(host))
+    return {row.name: Word(row.reason) for row in connection.execute(_WORDS.where(*mine))}
 
 
 def forget_words(connection: Connection, *condition: sa.ColumnElement[bool]) -> None:

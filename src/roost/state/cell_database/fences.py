@@ -16,9 +16,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.tables import fences, instances
-from roost.storage import in_batches, insert_missing, one_of
+from roost.storage import in_batches, insert_missing, one_of, transaction
 
 ABOVE_ALL = 2**62
 """The fence of an instance that was deleted: no epoch is higher."""
@@ -62,15 +61,12 @@ _RAISE = (
 )
 
 
-class TrimFences(CellWork, frozen=True):
+@transaction
+def trim_fences(connection: Connection, older_than: float) -> int:
     """Remove fences of absent instances, last raised before ``older_than`` (seconds since the epoch).
 
-    Answers their number.
+    Returns their number.
     """
-
-    older_than: float
-
-    def __call__(self, connection: Connection) -> int:
-        here = sa.select(instances.c.uuid).where(instances.c.uuid == fences.c.instance_uuid)
-        old = sa.delete(fences).where(fences.c.at < self.older_than, ~here.exists())
-        return connection.execute(old).rowcount
+    here = sa.select(instances.c.uuid).where(instances.c.uuid == fences.c.instance_uuid)
+    old = sa.delete(fences).where(fences.c.at < older_than, ~here.exists())
+    return connection.execute(old).rowcount

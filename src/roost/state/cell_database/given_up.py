@@ -4,8 +4,6 @@ No time limit ends an attempt whose guest may have been started, and no report e
 operator who knows that the machine is off, or its disk lost, can say that no guest of it runs.
 """
 
-from collections.abc import Collection
-
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -25,13 +23,13 @@ from roost.model.instance import (
 )
 from roost.model.record import Attempt
 from roost.model.text import clean_text
-from roost.state.cell_database.building import AttemptKey, FailAttempts
-from roost.state.cell_database.cell_work import CellWork
-from roost.state.cell_database.deletions import EndDeletions
+from roost.state.cell_database.building import AttemptKey, fail_attempts
+from roost.state.cell_database.deletions import end_deletions
 from roost.state.cell_database.history import line, with_line
 from roost.state.cell_database.orders import give_orders
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances
+from roost.storage import entering
 
 HOST_GONE = "HostGone"
 """The code of an attempt that an operator has ended."""
@@ -44,53 +42,48 @@ class GivenUp(msgspec.Struct, frozen=True):
     ended: list[Attempt]
 
 
-class GiveUpOnHost(CellWork, frozen=True, kw_only=True):
+@entering(FAILED, ABANDONED, DESTROYED)
+def give_up_on_host(
+    connection: Connection,
+    *,
+    host: str,
+    reason: str,
+    at: float,
+    cell: str,
+    only: str | None = None,
+    by: Requester | None = None,
+    states: tuple[str, ...] = ON_ITS_HOST,
+) -> GivenUp:
     """End the instances on a host for a ``reason``, or one of them, ``only``. ``by``: the requester.
 
     An attempt that has not ended fails, so that another host is tried. An instance that ran is abandoned: its
     claim is freed and it is in error. A deletion goes on. The host is ordered to destroy all guests, in case
     it comes back.
     """
-
-    host: str
-    reason: str
-    at: float
-    cell: str
-    only: str | None = None
-    by: Requester | None = None
-    states: tuple[str, ...] = ON_ITS_HOST
-
-    @property
-    def enters(self) -> Collection[str]:
-        return (FAILED, ABANDONED, DESTROYED)
-
-    def __call__(self, connection: Connection) -> GivenUp:
-        there = [instances.c.host == self.host, instances.c.state.in_(self.states)]
-        if self.only is not None:
-            there.append(instances.c.uuid == self.only)
-        columns = instances.c.uuid, instances.c.attempt, instances.c.state
-        by_state: dict[str, list[AttemptKey]] = {}
-        for row in connection.execute(sa.select(*columns).where(*there).with_for_update()):
-            by_state.setdefault(row.state, []).append(AttemptKey(row.uuid, row.attempt))
-        building = (*by_state.get(ASSIGNED, ()), *by_state.get(STARTING, ()))
-        ran = (*by_state.get(ACTIVE, ()), *by_state.get(LOST, ()))
-        failing = FailAttempts(
-            building, self.reason, self.at, self.cell, (ASSIGNED, STARTING), HOST_GONE, self.by
-        )
-        ended = failing(connection)
-        told = line(ABANDONED, self.at, self.reason, HOST_GONE, by=self.by)
-        for key in ran:
-            values = {
-                "state": ABANDONED,
-                "reason": clean_text(self.reason),
-                "owner": None,
-                "history": with_line(told),
-            }
-            of_it = instances.c.uuid == key.instance
-            connection.execute(sa.update(instances).where(of_it).values(**values, changed_at=self.at))
-        note_changes(connection, [key.instance for key in ran], told)
-        given = [DestroyOrder(key.instance, key.attempt, self.host) for key in ran]
-        give_orders(connection, given, self.at)
-        deleting = tuple(by_state.get(DELETING, ()))
-        EndDeletions(deleting, self.at)(connection)
-        return GivenUp(frozenset(key.instance for key in (*building, *ran, *deleting)), ended)
+    there = [instances.c.host == host, instances.c.state.in_(states)]
+    if only is not None:
+        there.append(instances.c.uuid == only)
+    columns = instances.c.uuid, instances.c.attempt, instances.c.state
+    by_state: dict[str, list[AttemptKey]] = {}
+    for row in connection.execute(sa.select(*columns).where(*there).with_for_update()):
+        by_state.setdefault(row.state, []).append(AttemptKey(row.uuid, row.attempt))
+    building = (*by_state.get(ASSIGNED, ()), *by_state.get(STARTING, ()))
+    ran = (*by_state.get(ACTIVE, ()), *by_state.get(LOST, ()))
+    failing = fail_attempts(building, reason, at, cell, (ASSIGNED, STARTING), HOST_GONE, by)
+    ended = failing(connection)
+    told = line(ABANDONED, at, reason, HOST_GONE, by=by)
+    for key in ran:
+        values = {
+            "state": ABANDONED,
+            "reason": clean_text(reason),
+            "owner": None,
+            "history": with_line(told),
+        }
+        of_it = instances.c.uuid == key.instance
+        connection.execute(sa.update(instances).where(of_it).values(**values, changed_at=at))
+    note_changes(connection, [key.instance for key in ran], told)
+    given = [DestroyOrder(key.instance, key.attempt, host) for key in ran]
+    give_orders(given, at)(connection)
+    deleting = tuple(by_state.get(DELETING, ()))
+    end_deletions(deleting, at)(connection)
+    return GivenUp(frozenset(key.instance for key in (*building, *ran, *deleting)), ended)

@@ -11,27 +11,23 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ACTIVE, LOST, ON_ITS_HOST
-from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.history import MOST_OF_GUESTS, line, with_line
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances
 from roost.state.cell_database.unknown_guests import note_unknown_guests
-from roost.storage import in_batches, one_of, one_of_constants
+from roost.storage import in_batches, one_of, one_of_constants, transaction
 
 VANISHED = "its host says that the guest is not there"
 """The reason of an instance that is lost."""
 
 
-class ExpectedGuests(msgspec.Struct, frozen=True):
-    """Answers the attempts of the instances that run on a host: uuid -> attempt. Lost ones are left out."""
-
-    host: str
-
-    def __call__(self, connection: Connection) -> dict[str, int]:
-        query = sa.select(instances.c.uuid, instances.c.attempt).where(
-            instances.c.state == ACTIVE, instances.c.host == self.host
-        )
-        return {row.uuid: row.attempt for row in connection.execute(query)}
+@transaction
+def expected_guests(connection: Connection, host: str) -> dict[str, int]:
+    """Return the attempts of the instances that run on a host: uuid -> attempt. Lost ones are left out."""
+    query = sa.select(instances.c.uuid, instances.c.attempt).where(
+        instances.c.state == ACTIVE, instances.c.host == host
+    )
+    return {row.uuid: row.attempt for row in connection.execute(query)}
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -46,7 +42,7 @@ class Compared(msgspec.Struct, frozen=True):
     unknown: frozenset[str]
 
 
-class GuestsReported(CellWork, frozen=True):
+class GuestsReported(msgspec.Struct, frozen=True):
     """Store the guests that run on a host: uuid -> attempt.
 
     An active instance of the host without its guest is lost; a lost one whose guest runs is active again.

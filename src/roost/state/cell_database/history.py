@@ -15,11 +15,10 @@ from roost.model.history import GONE, RESHAPED, Requester, Transition
 from roost.model.instance import ASSIGNED, ERROR, Instance
 from roost.model.secrets import redacted_text
 from roost.model.text import clean_text
-from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.rows import Row, decoded
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances, past_instances
-from roost.storage import one_of
+from roost.storage import one_of, transaction
 
 MOST = 65_536
 """Characters of a history at most. Transitions after that are left out."""
@@ -55,17 +54,14 @@ class StoredHistory(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
 
 
-class ReadHistory(msgspec.Struct, frozen=True):
-    """Answers the history of an instance that is in the cell or was there; None for an unknown one."""
-
-    uuid: str
-
-    def __call__(self, connection: Connection) -> StoredHistory | None:
-        for query in (_OF_PRESENT, _OF_PAST):
-            row = connection.execute(query, {"of": self.uuid}).one_or_none()
-            if row is not None:
-                return _stored(row)
-        return None
+@transaction
+def read_history(connection: Connection, uuid: str) -> StoredHistory | None:
+    """Return the history of an instance that is in the cell or was there; None for an unknown one."""
+    for query in (_OF_PRESENT, _OF_PAST):
+        row = connection.execute(query, {"of": uuid}).one_or_none()
+        if row is not None:
+            return _stored(row)
+    return None
 
 
 def line(
@@ -119,19 +115,16 @@ def keep_histories(connection: Connection, uuids: Sequence[str], at: float) -> N
     note_changes(connection, uuids, told)
 
 
-class PrunePast(CellWork, frozen=True):
+@transaction
+def prune_past(connection: Connection, older_than: float) -> int:
     """Remove histories of instances that were forgotten before ``older_than`` (seconds since the epoch).
 
-    Answers their number; if it is `PRUNED_AT_ONCE` there may be more.
+    Returns their number; if it is `PRUNED_AT_ONCE` there may be more.
     """
-
-    older_than: float
-
-    def __call__(self, connection: Connection) -> int:
-        old = connection.execute(_OLD, {"before": self.older_than}).scalars().all()
-        if old:
-            connection.execute(_PRUNE, {"uuids": old})
-        return len(old)
+    old = connection.execute(_OLD, {"before": older_than}).scalars().all()
+    if old:
+        connection.execute(_PRUNE, {"uuids": old})
+    return len(old)
 
 
 def _text(transition: Transition) -> str:

@@ -13,10 +13,9 @@ from sqlalchemy.engine import Connection
 
 from roost.model.instance import ERROR
 from roost.model.operator_word import SaidWord
-from roost.state.cell_database.cell_work import CellWork
-from roost.state.cell_database.disabled import ReadWordsOfNodes, Word, forget_words
+from roost.state.cell_database.disabled import Word, forget_words, read_words_of_nodes
 from roost.state.cell_database.held_hosts import HeldHost
-from roost.state.cell_database.host_tokens import IssueToken
+from roost.state.cell_database.host_tokens import issue_token
 from roost.state.cell_database.overdue_work import SESSION, session_name
 from roost.state.cell_database.refused_nodes import reasons_by_host
 from roost.state.cell_database.rows import report_of
@@ -33,7 +32,7 @@ from roost.state.cell_database.tables import (
     unknown_guests,
 )
 from roost.state.leases import Lease, read_leases
-from roost.storage import in_batches, insert_missing
+from roost.storage import in_batches, insert_missing, transaction
 
 
 class CellHost(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,124 +75,110 @@ class CellNode(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, word=None if said.enabled else Word(said.reason))
 
 
-class AddHosts(msgspec.Struct, frozen=True):
+@transaction
+def add_host_rows(connection: Connection, digests: Mapping[str, str], at: float) -> list[str]:
     """Add hosts, each with the digest of its agent's token.
 
-    Answers the hosts that were added before; if there are any, nothing is written.
+    Returns the hosts that were added before; if there are any, nothing is written.
     """
-
-    digests: Mapping[str, str]
-    at: float
-
-    def __call__(self, connection: Connection) -> list[str]:
-        added = [
-            row.host
-            for some in in_batches(self.digests)
-            for row in connection.execute(_HOSTS.where(cell_hosts.c.host.in_(some)))
-        ]
-        if not added:
-            new = [{"host": h, "enabled": True, "reason": None, "added_at": self.at} for h in self.digests]
-            insert_missing(connection, sa.insert(cell_hosts), new)
-            for host, digest in self.digests.items():
-                IssueToken(host=host, digest=digest, at=self.at)(connection)
-        return sorted(added)
+    added = [
+        row.host
+        for some in in_batches(digests)
+        for row in connection.execute(_HOSTS.where(cell_hosts.c.host.in_(some)))
+    ]
+    if not added:
+        new = [{"host": h, "enabled": True, "reason": None, "added_at": at} for h in digests]
+        insert_missing(connection, sa.insert(cell_hosts), new)
+        for host, digest in digests.items():
+            issue_token(host=host, digest=digest, at=at)(connection)
+    return sorted(added)
 
 
-class HostsAfter(msgspec.Struct, frozen=True):
-    """Answers the names of the first ``most`` hosts after one, in order."""
-
-    most: int
-    after: str = ""
-
-    def __call__(self, connection: Connection) -> list[str]:
-        named = [
-            sa.select(cell_hosts.c.host.label("host")),
-            sa.select(nodes.c.host.label("host")),
-            sa.select(leases.c.host.label("host")).where(leases.c.kind == SESSION),
-        ]
-        every = sa.union(*named).subquery()
-        query = sa.select(every.c.host).where(every.c.host > self.after)
-        return list(connection.execute(query.order_by(every.c.host).limit(self.most)).scalars())
+@transaction
+def hosts_after(connection: Connection, most: int, after: str = "") -> list[str]:
+    """Return the names of the first ``most`` hosts after one, in order."""
+    named = [
+        sa.select(cell_hosts.c.host.label("host")),
+        sa.select(nodes.c.host.label("host")),
+        sa.select(leases.c.host.label("host")).where(leases.c.kind == SESSION),
+    ]
+    every = sa.union(*named).subquery()
+    query = sa.select(every.c.host).where(every.c.host > after)
+    return list(connection.execute(query.order_by(every.c.host).limit(most)).scalars())
 
 
-class HostsCalled(msgspec.Struct, frozen=True):
-    """Answers the names that are names of hosts: of added ones, and of those with nodes."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> list[str]:
-        return sorted(
-            {
-                name
-                for some in in_batches(self.names)
-                for column in (cell_hosts.c.host, nodes.c.host)
-                for name in connection.execute(sa.select(column).where(column.in_(some))).scalars()
-            }
-        )
+@transaction
+def hosts_called(connection: Connection, names: tuple[str, ...]) -> list[str]:
+    """Return the names that are names of hosts: of added ones, and of those with nodes."""
+    return sorted(
+        {
+            name
+            for some in in_batches(names)
+            for column in (cell_hosts.c.host, nodes.c.host)
+            for name in connection.execute(sa.select(column).where(column.in_(some))).scalars()
+        }
+    )
 
 
-class DescribeHosts(msgspec.Struct, frozen=True):
+@transaction
+def describe_hosts(connection: Connection, hosts: tuple[str, ...]) -> dict[str, CellHost]:
     """Describe hosts by name; those that the cell does not know are left out."""
-
-    hosts: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> dict[str, CellHost]:
-        found: dict[str, CellHost] = {}
-        for some in in_batches(self.hosts):
-            found.update(self._some(connection, some))
-        return found
-
-    def _some(self, connection: Connection, some: Collection[str]) -> dict[str, CellHost]:
-        added = {row.host: row for row in connection.execute(_HOSTS.where(cell_hosts.c.host.in_(some)))}
-        sessions = {
-            row.host: Lease(**row._asdict())
-            for row in connection.execute(
-                sa.select(leases).where(leases.c.name.in_([session_name(host) for host in some]))
-            )
-        }
-        held = {
-            row.host: HeldHost(**row._asdict())
-            for row in connection.execute(sa.select(held_hosts).where(held_hosts.c.host.in_(some)))
-        }
-        count = sa.func.count()
-        of_nodes = dict(_counted(connection, nodes.c.host, nodes.c.host.in_(some)))
-        refused = {
-            **_refused(connection, nodes.c.host.in_(some)),
-            **reasons_by_host(connection, refused_nodes.c.host.in_(some)),
-        }
-        ordered = dict(_counted(connection, orders.c.host, orders.c.host.in_(some)))
-        states: dict[str, dict[str, int]] = {}
-        query = sa.select(instances.c.host, instances.c.state, count).where(instances.c.host.in_(some))
-        for host, state, number in connection.execute(query.group_by(instances.c.host, instances.c.state)):
-            states.setdefault(host, {})[state] = number
-        described = {}
-        for host in some:
-            if host not in added and host not in sessions and host not in of_nodes:
-                continue
-            row = added.get(host)
-            described[host] = CellHost(
-                host=host,
-                enabled=row is None or row.enabled,
-                reason=None if row is None else row.reason,
-                added_at=None if row is None else row.added_at,
-                session=sessions.get(host),
-                held=held.get(host),
-                refused=refused.get(host),
-                nodes=of_nodes.get(host, 0),
-                instances=states.get(host, {}),
-                orders=ordered.get(host, 0),
-            )
-        return described
+    found: dict[str, CellHost] = {}
+    for some in in_batches(hosts):
+        found.update(_described(connection, some))
+    return found
 
 
-class RefusedHosts(msgspec.Struct, frozen=True):
-    """Answers the hosts whose reports the cell or placement does not take completely, each with the reason.
+def _described(connection: Connection, some: Collection[str]) -> dict[str, CellHost]:
+    added = {row.host: row for row in connection.execute(_HOSTS.where(cell_hosts.c.host.in_(some)))}
+    sessions = {
+        row.host: Lease(**row._asdict())
+        for row in connection.execute(
+            sa.select(leases).where(leases.c.name.in_([session_name(host) for host in some]))
+        )
+    }
+    held = {
+        row.host: HeldHost(**row._asdict())
+        for row in connection.execute(sa.select(held_hosts).where(held_hosts.c.host.in_(some)))
+    }
+    count = sa.func.count()
+    of_nodes = dict(_counted(connection, nodes.c.host, nodes.c.host.in_(some)))
+    refused = {
+        **_refused(connection, nodes.c.host.in_(some)),
+        **reasons_by_host(connection, refused_nodes.c.host.in_(some)),
+    }
+    ordered = dict(_counted(connection, orders.c.host, orders.c.host.in_(some)))
+    states: dict[str, dict[str, int]] = {}
+    query = sa.select(instances.c.host, instances.c.state, count).where(instances.c.host.in_(some))
+    for host, state, number in connection.execute(query.group_by(instances.c.host, instances.c.state)):
+        states.setdefault(host, {})[state] = number
+    described = {}
+    for host in some:
+        if host not in added and host not in sessions and host not in of_nodes:
+            continue
+        row = added.get(host)
+        described[host] = CellHost(
+            host=host,
+            enabled=row is None or row.enabled,
+            reason=None if row is None else row.reason,
+            added_at=None if row is None else row.added_at,
+            session=sessions.get(host),
+            held=held.get(host),
+            refused=refused.get(host),
+            nodes=of_nodes.get(host, 0),
+            instances=states.get(host, {}),
+            orders=ordered.get(host, 0),
+        )
+    return described
+
+
+@transaction
+def read_refused_hosts(connection: Connection) -> dict[str, str]:
+    """Return the hosts whose reports the cell or placement does not take completely, each with the reason.
 
     A host whose reshape is refused is one of them.
     """
-
-    def __call__(self, connection: Connection) -> dict[str, str]:
-        return {**_refused(connection, sa.true()), **reasons_by_host(connection, sa.true())}
+    return {**_refused(connection, sa.true()), **reasons_by_host(connection, sa.true())}
 
 
 def _refused(connection: Connection, which: sa.ColumnElement[bool]) -> dict[str, str]:
@@ -208,100 +193,75 @@ def _refused(connection: Connection, which: sa.ColumnElement[bool]) -> dict[str,
     return refused
 
 
-class NodesOfHost(msgspec.Struct, frozen=True):
-    """Answers the nodes of a host, in order of names."""
-
-    host: str
-
-    def __call__(self, connection: Connection) -> list[CellNode]:
-        query = sa.select(instances.c.node, sa.func.count()).where(
-            instances.c.host == self.host, instances.c.state != ERROR
-        )
-        counts: Counter[str] = Counter(dict(connection.execute(query.group_by(instances.c.node)).all()))
-        rows = connection.execute(
-            sa.select(nodes).where(nodes.c.host == self.host).order_by(nodes.c.nodename)
-        )
-        words = ReadWordsOfNodes(self.host)(connection)
-        return [
-            CellNode(row.node, row.nodename, row.enabled, counts[row.node], words.get(row.node))
-            for row in rows
-        ]
+@transaction
+def nodes_of_host(connection: Connection, host: str) -> list[CellNode]:
+    """Return the nodes of a host, in order of names."""
+    query = sa.select(instances.c.node, sa.func.count()).where(
+        instances.c.host == host, instances.c.state != ERROR
+    )
+    counts: Counter[str] = Counter(dict(connection.execute(query.group_by(instances.c.node)).all()))
+    rows = connection.execute(sa.select(nodes).where(nodes.c.host == host).order_by(nodes.c.nodename))
+    words = read_words_of_nodes(host)(connection)
+    return [
+        CellNode(row.node, row.nodename, row.enabled, counts[row.node], words.get(row.node)) for row in rows
+    ]
 
 
-class InstancesAt(msgspec.Struct, frozen=True):
+@transaction
+def count_instances_at(connection: Connection, host: str, node: str | None = None) -> int:
     """Count the instances of a host, or of one of its nodes, except those in error."""
-
-    host: str
-    node: str | None = None
-
-    def __call__(self, connection: Connection) -> int:
-        there = [instances.c.host == self.host, instances.c.state != ERROR]
-        if self.node is not None:
-            there.append(instances.c.node == self.node)
-        count = sa.select(sa.func.count()).select_from(instances).where(*there)
-        return connection.execute(count).scalar_one()
+    there = [instances.c.host == host, instances.c.state != ERROR]
+    if node is not None:
+        there.append(instances.c.node == node)
+    count = sa.select(sa.func.count()).select_from(instances).where(*there)
+    return connection.execute(count).scalar_one()
 
 
-class ProvidersMade(msgspec.Struct, frozen=True):
-    """Answers the providers that agents have made in the tree of a root; the root is one of them."""
-
-    root: str
-
-    def __call__(self, connection: Connection) -> frozenset[str]:
-        query = sa.select(host_providers.c.provider).where(host_providers.c.root == self.root)
-        return frozenset(connection.execute(query).scalars()) | {self.root}
+@transaction
+def providers_made(connection: Connection, root: str) -> frozenset[str]:
+    """Return the providers that agents have made in the tree of a root; the root is one of them."""
+    query = sa.select(host_providers.c.provider).where(host_providers.c.root == root)
+    return frozenset(connection.execute(query).scalars()) | {root}
 
 
-class NoteProviders(msgspec.Struct, frozen=True):
+@transaction
+def note_providers(connection: Connection, root: str, providers: tuple[str, ...]) -> None:
     """Note providers that an agent is about to make in the tree of a root."""
-
-    root: str
-    providers: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> None:
-        known = sa.select(host_providers.c.provider).where(host_providers.c.provider.in_(self.providers))
-        there = frozenset(connection.execute(known).scalars())
-        new = [{"provider": each, "root": self.root} for each in self.providers if each not in there]
-        if new:
-            insert_missing(connection, sa.insert(host_providers), new)
+    known = sa.select(host_providers.c.provider).where(host_providers.c.provider.in_(providers))
+    there = frozenset(connection.execute(known).scalars())
+    new = [{"provider": each, "root": root} for each in providers if each not in there]
+    if new:
+        insert_missing(connection, sa.insert(host_providers), new)
 
 
-class RemoveNode(msgspec.Struct, frozen=True):
+@transaction
+def remove_node_row(connection: Connection, host: str, node: str) -> None:
     """Remove a node of a host, whose providers are gone. A node of another host stays."""
-
-    host: str
-    node: str
-
-    def __call__(self, connection: Connection) -> None:
-        mine = nodes.c.node == self.node, nodes.c.host == self.host
-        forget_words(connection, *mine)
-        if connection.execute(sa.delete(nodes).where(*mine)).rowcount:
-            connection.execute(sa.delete(host_providers).where(host_providers.c.root == self.node))
+    mine = nodes.c.node == node, nodes.c.host == host
+    forget_words(connection, *mine)
+    if connection.execute(sa.delete(nodes).where(*mine)).rowcount:
+        connection.execute(sa.delete(host_providers).where(host_providers.c.root == node))
 
 
-class RemoveHost(CellWork, frozen=True):
-    """Remove a host whose nodes' providers are gone. Answers why it stays, None if it is removed.
+@transaction
+def remove_host_row(connection: Connection, host: str, session: Lease | None) -> str | None:
+    """Remove a host whose nodes' providers are gone. Returns why it stays, None if it is removed.
 
     Its tokens end, its agent's session too, and its orders to destroy are removed. A later host of the name
     begins anew. ``session``: as it was when the removal began.
     """
-
-    host: str
-    session: Lease | None
-
-    def __call__(self, connection: Connection) -> str | None:
-        name = session_name(self.host)
-        if read_leases(connection, [name], lock=True).get(name) != self.session:
-            return "its agent has shown signs of life meanwhile"
-        if InstancesAt(self.host)(connection):
-            return "instances have come meanwhile"
-        roots = sa.select(nodes.c.node).where(nodes.c.host == self.host)
-        connection.execute(sa.delete(host_providers).where(host_providers.c.root.in_(roots)))
-        forget_words(connection, nodes.c.host == self.host)
-        for table in (nodes, cell_hosts, host_tokens, held_hosts, refused_nodes, orders, unknown_guests):
-            connection.execute(sa.delete(table).where(table.c.host == self.host))
-        connection.execute(sa.delete(leases).where(leases.c.name == name))
-        return None
+    name = session_name(host)
+    if read_leases(connection, [name], lock=True).get(name) != session:
+        return "its agent has shown signs of life meanwhile"
+    if count_instances_at(host)(connection):
+        return "instances have come meanwhile"
+    roots = sa.select(nodes.c.node).where(nodes.c.host == host)
+    connection.execute(sa.delete(host_providers).where(host_providers.c.root.in_(roots)))
+    forget_words(connection, nodes.c.host == host)
+    for table in (nodes, cell_hosts, host_tokens, held_hosts, refused_nodes, orders, unknown_guests):
+        connection.execute(sa.delete(table).where(table.c.host == host))
+    connection.execute(sa.delete(leases).where(leases.c.name == name))
+    return None
 
 
 _HOSTS = sa.select(cell_hosts)

@@ -1,52 +1,37 @@
 """The end of instances of which no further attempt is made: they are in error once their claims are freed."""
 
-from collections.abc import Collection
-
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ABANDONED, ERROR
-from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.history import line, with_line
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances
-from roost.storage import in_batches, one_of
+from roost.storage import entering, in_batches, one_of, transaction
 
 
-class GiveUp(CellWork, frozen=True):
+@entering(ERROR)
+def put_in_error(connection: Connection, uuids: tuple[str, ...], at: float) -> None:
     """Put abandoned instances in error, after their claims were freed."""
-
-    uuids: tuple[str, ...]
-    at: float
-
-    @property
-    def enters(self) -> Collection[str]:
-        return (ERROR,)
-
-    def __call__(self, connection: Connection) -> None:
-        values: dict[str, object] = {"state": ERROR, "alternates": "[]", "selection": None, "owner": None}
-        told = line(ERROR, self.at)
-        values["history"] = with_line(told)
-        for some in in_batches(self.uuids):
-            abandoned = connection.execute(_ABANDONED, {"uuids": some}).scalars().all()
-            if abandoned:
-                these = instances.c.uuid.in_(abandoned)
-                connection.execute(sa.update(instances).where(these).values(**values, changed_at=self.at))
-                note_changes(connection, abandoned, told)
+    values: dict[str, object] = {"state": ERROR, "alternates": "[]", "selection": None, "owner": None}
+    told = line(ERROR, at)
+    values["history"] = with_line(told)
+    for some in in_batches(uuids):
+        abandoned = connection.execute(_ABANDONED, {"uuids": some}).scalars().all()
+        if abandoned:
+            these = instances.c.uuid.in_(abandoned)
+            connection.execute(sa.update(instances).where(these).values(**values, changed_at=at))
+            note_changes(connection, abandoned, told)
 
 
-class InError(msgspec.Struct, frozen=True):
-    """Answers which of the named instances are in error: their claims were freed before."""
-
-    uuids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> list[str]:
-        return [
-            uuid
-            for some in in_batches(self.uuids)
-            for uuid in connection.execute(_IN_ERROR, {"uuids": some}).scalars()
-        ]
+@transaction
+def find_in_error(connection: Connection, uuids: tuple[str, ...]) -> list[str]:
+    """Return which of the named instances are in error: their claims were freed before."""
+    return [
+        uuid
+        for some in in_batches(uuids)
+        for uuid in connection.execute(_IN_ERROR, {"uuids": some}).scalars()
+    ]
 
 
 _NAMED = one_of(instances.c.uuid, "uuids")

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 from roost.model.instance import FAILED, ON_ITS_HOST, UNSETTLED
 from roost.model.operator_word import Subject
 from roost.state.cell_database.tables import instances
-from roost.storage import in_batches, one_of, one_of_constants
+from roost.storage import in_batches, one_of, one_of_constants, transaction
 
 PLACED = frozenset((*UNSETTLED, *ON_ITS_HOST))
 """The states of instances that are on a host, or have a claim there: all but error."""
@@ -26,25 +26,22 @@ class Remaining(msgspec.Struct, frozen=True):
     moving_since: float | None
 
 
-class CountRemaining(msgspec.Struct, frozen=True):
+@transaction
+def count_remaining(connection: Connection, subjects: tuple[Subject, ...]) -> Remaining:
     """Count the instances that are left on some subjects of this cell: hosts, nodes, or the whole cell."""
-
-    subjects: tuple[Subject, ...]
-
-    def __call__(self, connection: Connection) -> Remaining:
-        found: Counter[Subject] = Counter()
-        of_host: defaultdict[str, list[Subject]] = defaultdict(list)
-        for subject in self.subjects:
-            of_host[subject.host].append(subject)
-        for some in in_batches(host for host in of_host if host):
-            for row in connection.execute(_ON_HOSTS, {"hosts": some}):
-                for subject in of_host[row.host]:
-                    if subject.node in ("", row.node):
-                        found[subject] += row.number
-        for subject in self.subjects:
-            if not subject.host and (number := connection.execute(_OF_CELL).scalar_one()):
-                found[subject] = number
-        return Remaining(dict(found), connection.execute(_MOVING).scalar())
+    found: Counter[Subject] = Counter()
+    of_host: defaultdict[str, list[Subject]] = defaultdict(list)
+    for subject in subjects:
+        of_host[subject.host].append(subject)
+    for some in in_batches(host for host in of_host if host):
+        for row in connection.execute(_ON_HOSTS, {"hosts": some}):
+            for subject in of_host[row.host]:
+                if subject.node in ("", row.node):
+                    found[subject] += row.number
+    for subject in subjects:
+        if not subject.host and (number := connection.execute(_OF_CELL).scalar_one()):
+            found[subject] = number
+    return Remaining(dict(found), connection.execute(_MOVING).scalar())
 
 
 _NUMBER = sa.func.count().label("number")

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ON_ITS_HOST
 from roost.state.cell_database.tables import instances, nodes
-from roost.storage import in_batches
+from roost.storage import in_batches, transaction
 
 
 class NodeName(NamedTuple):
@@ -20,18 +19,15 @@ class NodeName(NamedTuple):
     nodename: str
 
 
-class NodesCalled(msgspec.Struct, frozen=True):
-    """Answers the nodes of the cell whose own name is one of ``names``."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> list[NodeName]:
-        query = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
-        return [
-            NodeName(*row)
-            for some in in_batches(self.names)
-            for row in connection.execute(query.where(nodes.c.nodename.in_(some)))
-        ]
+@transaction
+def find_nodes_called(connection: Connection, names: tuple[str, ...]) -> list[NodeName]:
+    """Return the nodes of the cell whose own name is one of ``names``."""
+    query = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
+    return [
+        NodeName(*row)
+        for some in in_batches(names)
+        for row in connection.execute(query.where(nodes.c.nodename.in_(some)))
+    ]
 
 
 def names_of(uuids: Collection[str]) -> Callable[[Connection], list[NodeName]]:

@@ -1,70 +1,62 @@
 """The reports of nodes, and the signs of life of hosts."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.node import NodeReport
-from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.disabled import move_words
-from roost.state.cell_database.orders import HostsWithOrders
+from roost.state.cell_database.orders import hosts_with_orders
 from roost.state.cell_database.overdue_work import SESSION, Stamp
 from roost.state.cell_database.reported import clean_reports
 from roost.state.cell_database.rows import Row, node_row, report_of
 from roost.state.cell_database.tables import leases, nodes, orders
 from roost.state.leases import VACANT
-from roost.storage import in_batches, insert_missing, one_of
+from roost.storage import in_batches, insert_missing, one_of, short_read, transaction
 
 
-class KeepReports(CellWork, frozen=True):
+@transaction
+def keep_reports(connection: Connection, reports: tuple[NodeReport, ...], first: int = 1) -> None:
     """Store reports of nodes.
 
     A node with the names of another one (host and nodename) replaces it. A report that differs from the one
     before raises the revision of its node. ``first``: the revision of a new node; a node that was removed and
     is reported again must not get a revision that it had before.
     """
-
-    reports: tuple[NodeReport, ...]
-    first: int = 1
-
-    def __call__(self, connection: Connection) -> None:
-        rows = {str(row["node"]): row for row in map(node_row, clean_reports(self.reports))}
-        names = {(str(row["host"]), str(row["nodename"])): node for node, row in rows.items()}
-        known: dict[str, Row] = {}
-        namesakes: dict[str, str] = {}
-        for some in in_batches(sorted({host for host, _ in names})):
-            for row in connection.execute(_ON_HOSTS, {"hosts": some}):
-                known[row.node] = row
-                if (named := names.get((row.host, row.nodename), row.node)) != row.node:
-                    namesakes[row.node] = named
-        for some in in_batches([node for node in rows if node not in known]):
-            for row in connection.execute(_STORED, {"nodes": some}):
-                known[row.node] = row
-        # A node is written anew if it gets the names of a node that gets other names in the same batch.
-        renamed = [n for n in rows if n in known and (known[n].host, known[n].nodename) != _names(rows[n])]
-        gone = {*namesakes, *renamed}
-        if replaced := {old: new for old, new in namesakes.items() if old not in rows}:
-            move_words(connection, replaced)
-        for some in in_batches(gone):
-            connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
-        kept = {names[name] for name in names}
-        new = [
-            {**row, "revision": known[node].revision + 1 if node in known else self.first}
-            for node, row in rows.items()
-            if node in kept and (node not in known or node in gone)
-        ]
-        old = [
-            {**rows[n], "key": n}
-            for n in rows
-            if n in known and n not in gone and _differs(known[n], rows[n])
-        ]
-        if new:
-            insert_missing(connection, sa.insert(nodes), new)
-        if old:
-            connection.execute(_UPDATE, old)
+    rows = {str(row["node"]): row for row in map(node_row, clean_reports(reports))}
+    names = {(str(row["host"]), str(row["nodename"])): node for node, row in rows.items()}
+    known: dict[str, Row] = {}
+    namesakes: dict[str, str] = {}
+    for some in in_batches(sorted({host for host, _ in names})):
+        for row in connection.execute(_ON_HOSTS, {"hosts": some}):
+            known[row.node] = row
+            if (named := names.get((row.host, row.nodename), row.node)) != row.node:
+                namesakes[row.node] = named
+    for some in in_batches([node for node in rows if node not in known]):
+        for row in connection.execute(_STORED, {"nodes": some}):
+            known[row.node] = row
+    # A node is written anew if it gets the names of a node that gets other names in the same batch.
+    renamed = [n for n in rows if n in known and (known[n].host, known[n].nodename) != _names(rows[n])]
+    gone = {*namesakes, *renamed}
+    if replaced := {old: new for old, new in namesakes.items() if old not in rows}:
+        move_words(connection, replaced)
+    for some in in_batches(gone):
+        connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
+    kept = {names[name] for name in names}
+    new = [
+        {**row, "revision": known[node].revision + 1 if node in known else first}
+        for node, row in rows.items()
+        if node in kept and (node not in known or node in gone)
+    ]
+    old = [
+        {**rows[n], "key": n} for n in rows if n in known and n not in gone and _differs(known[n], rows[n])
+    ]
+    if new:
+        insert_missing(connection, sa.insert(nodes), new)
+    if old:
+        connection.execute(_UPDATE, old)
 
 
 class Signs(msgspec.Struct, frozen=True):
@@ -80,47 +72,39 @@ class Signs(msgspec.Struct, frozen=True):
     owing: frozenset[str]
 
 
-class ReadSigns(msgspec.Struct, frozen=True):
+@transaction
+def read_signs(connection: Connection) -> Signs:
     """Read revisions of nodes and signs of life of hosts, without the reports."""
-
-    def __call__(self, connection: Connection) -> Signs:
-        return Signs(
-            dict(connection.execute(_REVISIONS).all()),
-            {row[0]: row[1:] for row in connection.execute(_SESSIONS)},
-            HostsWithOrders()(connection),
-        )
+    return Signs(
+        dict(connection.execute(_REVISIONS).all()),
+        {row[0]: row[1:] for row in connection.execute(_SESSIONS)},
+        hosts_with_orders()(connection),
+    )
 
 
-class ReadMark(msgspec.Struct, frozen=True):
+@short_read
+def read_mark(connection: Connection) -> tuple[object, ...]:
     """Read a value that changes when a report changes, or a node, a session or an order comes or goes.
 
-    Signs of life do not change it. It costs a tenth of `ReadSigns` in a cell with a thousand hosts.
+    Signs of life do not change it. It costs a tenth of `read_signs` in a cell with a thousand hosts.
     """
-
-    is_short: ClassVar = True
-
-    def __call__(self, connection: Connection) -> tuple[object, ...]:
-        return tuple(sorted(map(tuple, connection.execute(_MARK))))
+    return tuple(sorted(map(tuple, connection.execute(_MARK))))
 
 
-class ReadReports(msgspec.Struct, frozen=True):
-    """Answers the reports of some nodes, or of all, in order of names. ``cell``: its name, for the reports.
+@transaction
+def read_reports(connection: Connection, cell: str, roots: tuple[str, ...] | None = None) -> list[NodeReport]:
+    """Return the reports of some nodes, or of all, in order of names. ``cell``: its name, for the reports.
 
     A report is enabled if its agent says so; the words of operators are read by
-    `roost.state.cell_database.disabled.ReadFlags`.
+    `roost.state.cell_database.disabled.read_flags`.
     """
-
-    cell: str
-    nodes: tuple[str, ...] | None = None
-
-    def __call__(self, connection: Connection) -> list[NodeReport]:
-        if self.nodes is None:
-            return [report_of(row, self.cell) for row in connection.execute(_IN_ORDER)]
-        return [
-            report_of(row, self.cell)
-            for some in in_batches(self.nodes)
-            for row in connection.execute(_IN_ORDER.where(nodes.c.node.in_(some)))
-        ]
+    if roots is None:
+        return [report_of(row, cell) for row in connection.execute(_IN_ORDER)]
+    return [
+        report_of(row, cell)
+        for some in in_batches(roots)
+        for row in connection.execute(_IN_ORDER.where(nodes.c.node.in_(some)))
+    ]
 
 
 _ON_HOSTS = sa.select(nodes).where(one_of(nodes.c.host, "hosts"))

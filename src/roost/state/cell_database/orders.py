@@ -16,7 +16,7 @@ from roost.state.cell_database.arrivals import INSTANCES
 from roost.state.cell_database.rows import instance_of
 from roost.state.cell_database.tables import instances, orders
 from roost.state.cell_database.unknown_guests import FORGET_UNKNOWN_GUEST
-from roost.storage import in_batches, one_of, one_of_constants
+from roost.storage import in_batches, one_of, one_of_constants, transaction
 
 FOR_HOSTS = frozenset((ASSIGNED, STARTING, DELETING))
 """States in which an instance is work for its host."""
@@ -46,16 +46,13 @@ class HostWork(msgspec.Struct, frozen=True):
         return found
 
 
-class WorkOfHosts(msgspec.Struct, frozen=True):
-    """Answers the work of some hosts."""
-
-    hosts: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> HostWork:
-        found: list[Instance] = []
-        for some in in_batches(self.hosts):
-            found += [instance_of(row) for row in connection.execute(_WORK, {"hosts": some})]
-        return HostWork(found, read_orders(connection, self.hosts))
+@transaction
+def work_of_hosts(connection: Connection, hosts: tuple[str, ...]) -> HostWork:
+    """Return the work of some hosts."""
+    found: list[Instance] = []
+    for some in in_batches(hosts):
+        found += [instance_of(row) for row in connection.execute(_WORK, {"hosts": some})]
+    return HostWork(found, read_orders(connection, hosts))
 
 
 _WORK = INSTANCES.where(one_of_constants(instances.c.state, FOR_HOSTS), one_of(instances.c.host, "hosts"))
@@ -72,13 +69,13 @@ def read_orders(connection: Connection, hosts: Iterable[str]) -> list[DestroyOrd
     ]
 
 
-class HostsWithOrders(msgspec.Struct, frozen=True):
-    """Answers the hosts that have not acknowledged an order to destroy."""
+@transaction
+def hosts_with_orders(connection: Connection) -> frozenset[str]:
+    """Return the hosts that have not acknowledged an order to destroy."""
+    return frozenset(connection.execute(_OWING).scalars())
 
-    def __call__(self, connection: Connection) -> frozenset[str]:
-        return frozenset(connection.execute(_OWING).scalars())
 
-
+@transaction
 def give_orders(connection: Connection, given: Collection[DestroyOrder], at: float) -> None:
     """Store orders until they are acknowledged.
 
@@ -92,16 +89,6 @@ def give_orders(connection: Connection, given: Collection[DestroyOrder], at: flo
             for each in given
         ]
         connection.execute(sa.insert(orders), rows)
-
-
-class GiveOrders(msgspec.Struct, frozen=True):
-    """Order hosts to destroy their guests of some attempts."""
-
-    given: tuple[DestroyOrder, ...]
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        give_orders(connection, self.given, self.at)
 
 
 def acknowledge(connection: Connection, done: Collection[DestroyOrder]) -> None:

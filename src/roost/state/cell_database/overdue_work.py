@@ -1,6 +1,5 @@
 """Reads of unfinished work in a cell, for observers that measure its time by clocks of their own."""
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -8,6 +7,7 @@ from roost.model.instance import ASSIGNED, DELETING
 from roost.state.cell_database.building import AttemptKey
 from roost.state.cell_database.tables import held_hosts, instances
 from roost.state.leases import read_stamps
+from roost.storage import transaction
 
 SESSION = "host"
 """The kind of the leases that are the sessions of hosts. The lease of a host is named ``host/NAME``."""
@@ -21,15 +21,14 @@ def session_name(host: str) -> str:
     return f"{SESSION}/{host}"
 
 
-class AttemptsAssigned(msgspec.Struct, frozen=True):
-    """Answers the attempts that no host has confirmed yet.
+@transaction
+def attempts_assigned(connection: Connection) -> dict[AttemptKey, Stamp]:
+    """Return the attempts that no host has confirmed yet.
 
     Attempts on held hosts are left out. The agent may be held because the database was restored to an earlier
     state, and then it may have confirmed the attempt in the state that was lost.
     """
-
-    def __call__(self, connection: Connection) -> dict[AttemptKey, Stamp]:
-        return {AttemptKey(row.uuid, row.attempt): () for row in connection.execute(_ASSIGNED)}
+    return {AttemptKey(row.uuid, row.attempt): () for row in connection.execute(_ASSIGNED)}
 
 
 _HELD = sa.select(held_hosts.c.host).where(held_hosts.c.accepted.is_(False))
@@ -38,15 +37,12 @@ _ASSIGNED = sa.select(instances.c.uuid, instances.c.attempt).where(
 )
 
 
-class DeletionsAwaited(msgspec.Struct, frozen=True):
-    """Answers the attempts whose hosts are to destroy them, each with the stamp of its host's session."""
-
-    def __call__(self, connection: Connection) -> dict[AttemptKey, Stamp]:
-        query = sa.select(instances.c.uuid, instances.c.attempt, instances.c.host).where(
-            instances.c.state == DELETING
-        )
-        found = connection.execute(query).all()
-        stamps = read_stamps(connection, {session_name(row.host or "") for row in found})
-        return {
-            AttemptKey(row.uuid, row.attempt): stamps.get(session_name(row.host or ""), ()) for row in found
-        }
+@transaction
+def deletions_awaited(connection: Connection) -> dict[AttemptKey, Stamp]:
+    """Return the attempts whose hosts are to destroy them, each with the stamp of its host's session."""
+    query = sa.select(instances.c.uuid, instances.c.attempt, instances.c.host).where(
+        instances.c.state == DELETING
+    )
+    found = connection.execute(query).all()
+    stamps = read_stamps(connection, {session_name(row.host or "") for row in found})
+    return {AttemptKey(row.uuid, row.attempt): stamps.get(session_name(row.host or ""), ()) for row in found}

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from roost.model.text import clean_text
 from roost.state.cell_database.tables import refused_nodes
-from roost.storage import in_batches, insert_missing, one_of
+from roost.storage import in_batches, insert_missing, one_of, transaction
 
 
 class RefusedNode(msgspec.Struct, frozen=True):
@@ -23,31 +23,23 @@ class RefusedNode(msgspec.Struct, frozen=True):
     reason: str
 
 
-class KeepRefused(msgspec.Struct, frozen=True):
+@transaction
+def keep_refused(connection: Connection, host: str, refused: Mapping[str, str], at: float) -> None:
     """Store the refused nodes of a host (uuid -> reason), in place of the earlier ones."""
-
-    host: str
-    refused: Mapping[str, str]
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        connection.execute(sa.delete(refused_nodes).where(refused_nodes.c.host == self.host))
-        rows = [
-            {"host": self.host, "node": node, "reason": clean_text(reason), "at": self.at}
-            for node, reason in sorted(self.refused.items())
-        ]
-        if rows:
-            insert_missing(connection, sa.insert(refused_nodes), rows)
+    connection.execute(sa.delete(refused_nodes).where(refused_nodes.c.host == host))
+    rows = [
+        {"host": host, "node": node, "reason": clean_text(reason), "at": at}
+        for node, reason in sorted(refused.items())
+    ]
+    if rows:
+        insert_missing(connection, sa.insert(refused_nodes), rows)
 
 
-class RefusedOf(msgspec.Struct, frozen=True):
-    """Answers the refused nodes of a host (uuid -> reason)."""
-
-    host: str
-
-    def __call__(self, connection: Connection) -> dict[str, str]:
-        query = sa.select(refused_nodes).where(refused_nodes.c.host == self.host)
-        return {row.node: row.reason for row in connection.execute(query)}
+@transaction
+def refused_nodes_of(connection: Connection, host: str) -> dict[str, str]:
+    """Return the refused nodes of a host (uuid -> reason)."""
+    query = sa.select(refused_nodes).where(refused_nodes.c.host == host)
+    return {row.node: row.reason for row in connection.execute(query)}
 
 
 def forget_refused(connection: Connection, hosts: Collection[str]) -> None:

@@ -25,12 +25,11 @@ from roost.model.allocation import Allocations, allocations_text
 from roost.model.history import RESHAPED
 from roost.model.reshape import followed
 from roost.model.spec import Selection
-from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.history import MOST_OF_GUESTS, NEW_LINE, line, with_line
 from roost.state.cell_database.rows import selection_of, selection_text
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances, reshapes
-from roost.storage import in_batches, one_of
+from roost.storage import in_batches, one_of, transaction
 
 
 class ReshapeMark(msgspec.Struct, frozen=True):
@@ -45,7 +44,7 @@ class ReshapeMark(msgspec.Struct, frozen=True):
 
 
 class ReshapeBegun(msgspec.Struct, frozen=True):
-    """The answer to `BeginReshape`. No mark is stored if one of the two is set.
+    """The answer to `begin_reshape`. No mark is stored if one of the two is set.
 
     ``marked``: an earlier reshape of the tree must be settled first. ``behind``: instances whose rows differ
     from their claims.
@@ -60,30 +59,26 @@ class ReshapeBegun(msgspec.Struct, frozen=True):
         return not self.marked and not self.behind
 
 
-class BeginReshape(msgspec.Struct, frozen=True):
+@transaction
+def begin_reshape(connection: Connection, mark: ReshapeMark, generations: Mapping[str, int]) -> ReshapeBegun:
     """Store the mark of a reshape. ``generations``: those of the instances' claims, as they were read."""
-
-    mark: ReshapeMark
-    generations: Mapping[str, int]
-
-    def __call__(self, connection: Connection) -> ReshapeBegun:
-        if connection.execute(_MARKED, {"of_root": self.mark.root}).first() is not None:
-            return ReshapeBegun(marked=True)
-        there = {row.uuid: row for some in in_batches(self.generations) for row in _rows(connection, some)}
-        behind = []
-        for uuid, generation in self.generations.items():
-            row = there.get(uuid)
-            if row is None or row.node != self.mark.root:
-                behind.append(uuid)
-                continue
-            selection = selection_of(row)
-            # Rows of earlier versions have no selection, or one without a generation.
-            if selection is not None and selection.generation not in (None, generation):
-                behind.append(uuid)
-        if behind:
-            return ReshapeBegun(behind=tuple(behind))
-        connection.execute(sa.insert(reshapes), msgspec.structs.asdict(self.mark))
-        return ReshapeBegun()
+    if connection.execute(_MARKED, {"of_root": mark.root}).first() is not None:
+        return ReshapeBegun(marked=True)
+    there = {row.uuid: row for some in in_batches(generations) for row in _rows(connection, some)}
+    behind = []
+    for uuid, generation in generations.items():
+        row = there.get(uuid)
+        if row is None or row.node != mark.root:
+            behind.append(uuid)
+            continue
+        selection = selection_of(row)
+        # Rows of earlier versions have no selection, or one without a generation.
+        if selection is not None and selection.generation not in (None, generation):
+            behind.append(uuid)
+    if behind:
+        return ReshapeBegun(behind=tuple(behind))
+    connection.execute(sa.insert(reshapes), msgspec.structs.asdict(mark))
+    return ReshapeBegun()
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -93,43 +88,43 @@ class Claimed(msgspec.Struct, frozen=True):
     generation: int
 
 
-class FollowClaims(CellWork, frozen=True):
-    """Update the rows of instances on a node to their claims. Answers the instances whose rows changed.
+@transaction
+def follow_claims(
+    connection: Connection,
+    root: str,
+    tree: Mapping[str, str],
+    claims: Mapping[str, Claimed],
+    at: float,
+    ends: ReshapeMark | None = None,
+) -> list[str]:
+    """Update the rows of instances on a node to their claims. Returns the instances whose rows changed.
 
     ``root``: the node. ``tree``: its providers, uuid -> name. ``at``: seconds since the epoch, for histories.
     ``ends``: the mark that is removed.
     """
-
-    root: str
-    tree: Mapping[str, str]
-    claims: Mapping[str, Claimed]
-    at: float
-    ends: ReshapeMark | None = None
-
-    def __call__(self, connection: Connection) -> list[str]:
-        changed = []
-        for some in in_batches(sorted(self.claims)):
-            for row in _rows(connection, some):
-                claimed, selection = self.claims[row.uuid], selection_of(row)
-                if row.node != self.root or selection is None:
-                    continue
-                if not _is_behind(selection, claimed):
-                    continue
-                known = {*self.tree, *selection.allocations}
-                if claimed.allocations.keys() <= known:
-                    new = followed(selection, claimed.allocations, claimed.generation)
-                    holds = allocations_text(new.allocations, self.tree)
-                    told = line(RESHAPED, self.at, f"holds {holds}") if _moves(selection, new) else ""
-                    changed.append({"key": row.uuid, "new": selection_text(new), "line": told})
-        if changed:
-            connection.execute(_FOLLOW, changed)
-        for each in changed:
-            if each["line"]:
-                note_changes(connection, [each["key"]], each["line"])
-        if self.ends is not None:
-            ended = reshapes.c.root == self.ends.root, reshapes.c.generation == self.ends.generation
-            connection.execute(sa.delete(reshapes).where(*ended))
-        return [each["key"] for each in changed]
+    changed = []
+    for some in in_batches(sorted(claims)):
+        for row in _rows(connection, some):
+            claimed, selection = claims[row.uuid], selection_of(row)
+            if row.node != root or selection is None:
+                continue
+            if not _is_behind(selection, claimed):
+                continue
+            known = {*tree, *selection.allocations}
+            if claimed.allocations.keys() <= known:
+                new = followed(selection, claimed.allocations, claimed.generation)
+                holds = allocations_text(new.allocations, tree)
+                told = line(RESHAPED, at, f"holds {holds}") if _moves(selection, new) else ""
+                changed.append({"key": row.uuid, "new": selection_text(new), "line": told})
+    if changed:
+        connection.execute(_FOLLOW, changed)
+    for each in changed:
+        if each["line"]:
+            note_changes(connection, [each["key"]], each["line"])
+    if ends is not None:
+        ended = reshapes.c.root == ends.root, reshapes.c.generation == ends.generation
+        connection.execute(sa.delete(reshapes).where(*ended))
+    return [each["key"] for each in changed]
 
 
 def _moves(before: Selection, after: Selection) -> bool:
@@ -145,25 +140,19 @@ def _is_behind(selection: Selection, claimed: Claimed) -> bool:
     return selection.generation < claimed.generation
 
 
-class FindReshapeMark(msgspec.Struct, frozen=True):
-    """Answers the mark of a tree, None if no reshape of it is under way."""
-
-    root: str
-
-    def __call__(self, connection: Connection) -> ReshapeMark | None:
-        row = connection.execute(sa.select(reshapes).where(reshapes.c.root == self.root)).one_or_none()
-        return None if row is None else ReshapeMark(**row._asdict())
+@transaction
+def find_reshape_mark(connection: Connection, root: str) -> ReshapeMark | None:
+    """Return the mark of a tree, None if no reshape of it is under way."""
+    row = connection.execute(sa.select(reshapes).where(reshapes.c.root == root)).one_or_none()
+    return None if row is None else ReshapeMark(**row._asdict())
 
 
-class ReadReshapeMarks(msgspec.Struct, frozen=True):
-    """Answers the marks of reshapes that began before ``before`` (seconds since the epoch)."""
-
-    before: float = float("inf")
-
-    def __call__(self, connection: Connection) -> list[ReshapeMark]:
-        query = sa.select(reshapes).order_by(reshapes.c.at)
-        marks = [ReshapeMark(**row._asdict()) for row in connection.execute(query)]
-        return [mark for mark in marks if mark.at < self.before]
+@transaction
+def read_reshape_marks(connection: Connection, before: float = float("inf")) -> list[ReshapeMark]:
+    """Return the marks of reshapes that began before ``before`` (seconds since the epoch)."""
+    query = sa.select(reshapes).order_by(reshapes.c.at)
+    marks = [ReshapeMark(**row._asdict()) for row in connection.execute(query)]
+    return [mark for mark in marks if mark.at < before]
 
 
 _MARKED = sa.select(reshapes.c.root).where(reshapes.c.root == sa.bindparam("of_root")).with_for_update()

@@ -1,14 +1,14 @@
 """The log of the state changes of a cell's instances, which readers page through by position.
 
 The transaction that changes a state adds a row without a position, and waits for no other. Later a process
-numbers the committed rows (`NumberChanges`): one process at a time, as the row with the last position is
+numbers the committed rows (`number_new_changes`): one process at a time, as the row with the last position is
 locked. So positions are committed in their order, and a reader that has seen one has seen all before it. Why
 not a position that the changing transaction draws itself: either a lower one is committed after a higher one
 was read, or all transactions of a cell wait for each other until they are durable.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from roost.model.history import Transition
 from roost.state.cell_database.rows import decoded
 from roost.state.cell_database.tables import instances, state_changes, state_changes_position
-from roost.storage import in_batches, insert_rows, one_of
+from roost.storage import in_batches, insert_rows, one_of, short_read, transaction
 
 NUMBERED_AT_ONCE = 2000
 """Changes that one transaction numbers at most."""
@@ -75,109 +75,102 @@ def note_first_changes(connection: Connection, rows: Sequence[Mapping[str, objec
     insert_rows(connection, state_changes, _COLUMNS, new)
 
 
-class NumberChanges(msgspec.Struct, frozen=True):
-    """Give positions to changes that have none. Answers their number.
+@transaction
+def number_new_changes(connection: Connection) -> int:
+    """Give positions to changes that have none. Returns their number.
 
     If it is `NUMBERED_AT_ONCE` there may be more. 0: there are none, or another process is numbering now.
     """
-
-    def __call__(self, connection: Connection) -> int:
-        # Does not wait for the lock: its holder may wait for a lock of this transaction.
-        last: int | None = connection.execute(_LOCK).scalar()
-        if last is None:
-            return 0
-        ids = connection.execute(_UNNUMBERED).scalars().all()
-        if ids:
-            # One statement for all: positions have the gaps that their ids have.
-            shift = last + 1 - ids[0]
-            for first in range(0, len(ids), _IDS_AT_ONCE):
-                some = ids[first : first + _IDS_AT_ONCE]
-                connection.execute(_NUMBER, {"ids": some, "shift": shift})
-            raised = sa.update(state_changes_position).values(position=ids[-1] + shift)
-            connection.execute(raised)
-        return len(ids)
+    # Does not wait for the lock: its holder may wait for a lock of this transaction.
+    last: int | None = connection.execute(_LOCK).scalar()
+    if last is None:
+        return 0
+    ids = connection.execute(_UNNUMBERED).scalars().all()
+    if ids:
+        # One statement for all: positions have the gaps that their ids have.
+        shift = last + 1 - ids[0]
+        for first in range(0, len(ids), _IDS_AT_ONCE):
+            some = ids[first : first + _IDS_AT_ONCE]
+            connection.execute(_NUMBER, {"ids": some, "shift": shift})
+        raised = sa.update(state_changes_position).values(position=ids[-1] + shift)
+        connection.execute(raised)
+    return len(ids)
 
 
-class HasUnnumbered(msgspec.Struct, frozen=True):
-    """Answers whether there are changes without a position."""
-
-    is_short: ClassVar = True
-
-    def __call__(self, connection: Connection) -> bool:
-        # In any order: a plan that looks for the first by id may read the whole log.
-        return connection.execute(_UNNUMBERED.order_by(None).limit(1)).first() is not None
+@short_read
+def has_unnumbered(connection: Connection) -> bool:
+    """Return whether there are changes without a position."""
+    # In any order: a plan that looks for the first by id may read the whole log.
+    return connection.execute(_UNNUMBERED.order_by(None).limit(1)).first() is not None
 
 
-class ChangesAfter(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers up to ``most`` changes after a position; without one, from the first change on.
+@transaction
+def changes_after(
+    connection: Connection,
+    *,
+    after: int | None,
+    most: int,
+    since: float | None = None,
+    state: str | None = None,
+    host: str | None = None,
+    instance: str | None = None,
+) -> ReadChanges:
+    """Return up to ``most`` changes after a position; without one, from the first change on.
 
     ``since``: only changes of this time (seconds since the epoch) or later. ``state``, ``host``,
     ``instance``: only their changes. A position after the last one means that the database was restored to an
     earlier state: the reader goes on from the last one.
     """
-
-    after: int | None
-    most: int
-    since: float | None = None
-    state: str | None = None
-    host: str | None = None
-    instance: str | None = None
-
-    def __call__(self, connection: Connection) -> ReadChanges:
-        # Changes that are numbered after the first statement are left to the next read.
-        last: int = connection.execute(_LAST).scalar_one()
-        start = self._start(connection, last)
-        seen = state_changes.c.position
-        there = seen > start, seen <= last
-        conditions = self._conditions()
-        end: int | None = None
-        if conditions:
-            edge = sa.select(seen).where(*there).order_by(seen).offset(LOOKED_AT_ONCE - 1).limit(1)
-            end = connection.execute(edge).scalar()
-        query = _CHANGES.where(seen > start, seen <= (last if end is None else end), *conditions)
-        rows = connection.execute(query.order_by(seen).limit(self.most)).all()
-        if len(rows) == self.most:
-            end = rows[-1].position
-        until = None if end is None else connection.execute(_TIME, {"of": end}).scalar()
-        changes = [change for row in rows if (change := _change(row)) is not None]
-        return ReadChanges(changes, last if end is None else end, last, until)
-
-    def _start(self, connection: Connection, last: int) -> int:
-        if self.after is not None:
-            return min(self.after, last)
-        numbered = state_changes.c.position.is_not(None)
-        query = sa.select(sa.func.min(state_changes.c.position))
-        if self.since is not None:
-            early = sa.select(state_changes.c.position).where(numbered, state_changes.c.at >= self.since)
-            first = early.order_by(state_changes.c.at).limit(MOST_SKEWED).subquery()
-            query = sa.select(sa.func.min(first.c.position))
-        oldest: int | None = connection.execute(query).scalar()
-        return last if oldest is None else oldest - 1
-
-    def _conditions(self) -> list[sa.ColumnElement[bool]]:
-        columns = state_changes.c
-        wanted = ((columns.state, self.state), (columns.host, self.host))
-        found = [column == value for column, value in wanted if value is not None]
-        if self.instance is not None:
-            found.append(columns.instance_uuid == self.instance)
-        if self.since is not None:
-            found.append(columns.at >= self.since)
-        return found
+    # Changes that are numbered after the first statement are left to the next read.
+    last: int = connection.execute(_LAST).scalar_one()
+    start = _last_before(connection, since, last) if after is None else min(after, last)
+    seen = state_changes.c.position
+    there = seen > start, seen <= last
+    wanted = (
+        (state_changes.c.state, state),
+        (state_changes.c.host, host),
+        (state_changes.c.instance_uuid, instance),
+    )
+    conditions: list[sa.ColumnElement[bool]] = [
+        column == value for column, value in wanted if value is not None
+    ]
+    if since is not None:
+        conditions.append(state_changes.c.at >= since)
+    end: int | None = None
+    if conditions:
+        edge = sa.select(seen).where(*there).order_by(seen).offset(LOOKED_AT_ONCE - 1).limit(1)
+        end = connection.execute(edge).scalar()
+    query = _CHANGES.where(seen > start, seen <= (last if end is None else end), *conditions)
+    rows = connection.execute(query.order_by(seen).limit(most)).all()
+    if len(rows) == most:
+        end = rows[-1].position
+    until = None if end is None else connection.execute(_TIME, {"of": end}).scalar()
+    changes = [change for row in rows if (change := _change(row)) is not None]
+    return ReadChanges(changes, last if end is None else end, last, until)
 
 
-class PruneChanges(msgspec.Struct, frozen=True):
+def _last_before(connection: Connection, since: float | None, last: int) -> int:
+    """Return the position before the first change of a time or later, or before the first of all."""
+    numbered = state_changes.c.position.is_not(None)
+    query = sa.select(sa.func.min(state_changes.c.position))
+    if since is not None:
+        early = sa.select(state_changes.c.position).where(numbered, state_changes.c.at >= since)
+        first = early.order_by(state_changes.c.at).limit(MOST_SKEWED).subquery()
+        query = sa.select(sa.func.min(first.c.position))
+    oldest: int | None = connection.execute(query).scalar()
+    return last if oldest is None else oldest - 1
+
+
+@transaction
+def prune_changes(connection: Connection, older_than: float) -> int:
     """Remove changes from before ``older_than`` (seconds since the epoch).
 
-    Answers their number; if it is `PRUNED_AT_ONCE` there may be more.
+    Returns their number; if it is `PRUNED_AT_ONCE` there may be more.
     """
-
-    older_than: float
-
-    def __call__(self, connection: Connection) -> int:
-        old = connection.execute(_OLD, {"before": self.older_than}).scalars().all()
-        for first in range(0, len(old), _IDS_AT_ONCE):
-            connection.execute(_PRUNE, {"ids": old[first : first + _IDS_AT_ONCE]})
-        return len(old)
+    old = connection.execute(_OLD, {"before": older_than}).scalars().all()
+    for first in range(0, len(old), _IDS_AT_ONCE):
+        connection.execute(_PRUNE, {"ids": old[first : first + _IDS_AT_ONCE]})
+    return len(old)
 
 
 _IDS_AT_ONCE = 500

@@ -14,7 +14,7 @@ from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_INT
 from roost.state.cell_database.reported import MAX_UUID
 from roost.state.cell_database.tables import unknown_guests
-from roost.storage import in_batches
+from roost.storage import in_batches, transaction
 
 
 class UnknownGuest(msgspec.Struct, frozen=True, order=True):
@@ -27,16 +27,12 @@ class UnknownGuest(msgspec.Struct, frozen=True, order=True):
     since: float
 
 
-class PageOfUnknownGuests(msgspec.Struct, frozen=True):
-    """Answers the uuids of instances that have unknown guests: up to ``most`` after one of them, in order."""
-
-    most: int
-    after: str = ""
-
-    def __call__(self, connection: Connection) -> list[str]:
-        column = unknown_guests.c.instance_uuid
-        query = sa.select(column).distinct().where(column > self.after).order_by(column).limit(self.most)
-        return list(connection.execute(query).scalars())
+@transaction
+def instances_with_unknown_guests(connection: Connection, most: int, after: str = "") -> list[str]:
+    """Return the uuids of instances that have unknown guests: up to ``most`` after one of them, in order."""
+    column = unknown_guests.c.instance_uuid
+    query = sa.select(column).distinct().where(column > after).order_by(column).limit(most)
+    return list(connection.execute(query).scalars())
 
 
 def unknown_guests_of(connection: Connection, uuids: Collection[str]) -> list[UnknownGuest]:

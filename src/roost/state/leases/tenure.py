@@ -6,7 +6,7 @@ from roost.model.service_version import SERVICE_VERSION
 from roost.process.context import Context
 from roost.state.leases.lease import Lease
 from roost.state.leases.standstill import Standstill
-from roost.state.leases.works import AcquireLease, ForgetLeases, ReadLeases, RenewLease, VacateLeases
+from roost.state.leases.works import AcquireLease, forget_leases, leases_of_kind, renew_lease, vacate_leases
 from roost.storage import StorageError
 
 FREED = "leases/freed"
@@ -92,7 +92,7 @@ async def renew(context: Context, database: str, tenure: Tenure) -> None:
     began = context.monotonic()
     if tenure.holder:
         tenure.renewals += 1
-        mine = RenewLease(tenure.name, tenure.holder, tenure.epoch, tenure.renewals)
+        mine = renew_lease(tenure.name, tenure.holder, tenure.epoch, tenure.renewals)
         if await context.write(database, mine):
             return tenure.renewed(began)
         context.log("the lease was taken by another process", {"lease": tenure.name}, "warning")
@@ -154,10 +154,10 @@ async def _look(
     context: Context, database: str, kind: str, times: LeaseTimes, standing: Standstill[str]
 ) -> None:
     began = context.monotonic()
-    found = await context.read(database, ReadLeases(kind))
+    found = await context.read(database, leases_of_kind(kind))
     standing.look({lease.name: lease.stamp for lease in found}, began, context.monotonic())
     dead = [lease for lease in found if not lease.vacant and standing.still(lease.name) >= times.lease]
-    taken = await context.write(database, VacateLeases(dead)) if dead else 0
+    taken = await context.write(database, vacate_leases(dead)) if dead else 0
     if taken:
         for lease in dead:
             values = {"lease": lease.name, "holder": lease.holder, "seconds": times.lease}
@@ -165,4 +165,4 @@ async def _look(
         context.wake(FREED)
     old = [lease for lease in found if lease.vacant and standing.still(lease.name) >= times.forget]
     if old:
-        await context.write(database, ForgetLeases(old))
+        await context.write(database, forget_leases(old))

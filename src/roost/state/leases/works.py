@@ -1,7 +1,6 @@
-"""The works on leases, each the statements of one transaction."""
+"""The transactions on leases."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
@@ -9,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from roost.state.leases.lease import VACANT, Lease
 from roost.state.leases.table import leases
-from roost.storage import in_batches, insert_missing, one_of
+from roost.storage import in_batches, insert_missing, one_of, short_read, transaction
 
 
 class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,24 +84,18 @@ _TAKE = (
 )
 
 
-class RenewLease(msgspec.Struct, frozen=True):
+@transaction
+def renew_lease(connection: Connection, name: str, holder: str, epoch: int, number: int) -> bool:
     """Raise the counter of a lease to the number of the renewal, which its holder counts.
 
-    Answers False, and changes nothing, if another process holds it now. A renewal that arrives after a later
+    Returns False, and changes nothing, if another process holds it now. A renewal that arrives after a later
     one changes nothing either.
 
     Why the database does not count: after an asynchronous failover has lost a renewal, the next one would get
     the same number, and to observers the lease would have stood still since the lost one.
     """
-
-    name: str
-    holder: str
-    epoch: int
-    number: int
-
-    def __call__(self, connection: Connection) -> bool:
-        mine = {"key": self.name, "by": self.holder, "of": self.epoch, "number": self.number}
-        return bool(connection.execute(_RENEW, mine).rowcount)
+    mine = {"key": name, "by": holder, "of": epoch, "number": number}
+    return bool(connection.execute(_RENEW, mine).rowcount)
 
 
 _NUMBER = sa.bindparam("number", type_=sa.BigInteger)
@@ -119,73 +112,50 @@ _RENEW = (
 _ALL = sa.select(leases).where(leases.c.kind == sa.bindparam("of")).order_by(leases.c.name)
 
 
-class VacateLeases(msgspec.Struct, frozen=True):
-    """Take leases from holders that were seen to stand still. Answers their number.
+@transaction
+def vacate_leases(connection: Connection, seen: Sequence[Lease]) -> int:
+    """Take leases from holders that were seen to stand still. Returns their number.
 
     A lease whose row has changed since is left alone. The work that the holders owned is free afterwards.
     """
-
-    seen: Sequence[Lease]
-
-    def __call__(self, connection: Connection) -> int:
-        taken = 0
-        for lease in self.seen:
-            vacated = (
-                sa.update(leases).where(*_exactly(lease)).values(holder=VACANT, epoch=leases.c.epoch + 1)
-            )
-            taken += connection.execute(vacated).rowcount
-        return taken
+    taken = 0
+    for lease in seen:
+        vacated = sa.update(leases).where(*_exactly(lease)).values(holder=VACANT, epoch=leases.c.epoch + 1)
+        taken += connection.execute(vacated).rowcount
+    return taken
 
 
-class VacateAll(msgspec.Struct, frozen=True):
+@transaction
+def vacate_all(connection: Connection, kind: str) -> None:
     """Take all leases of a kind from their holders; only for a process that is the only one, and knows it."""
-
-    kind: str
-
-    def __call__(self, connection: Connection) -> None:
-        connection.execute(sa.delete(leases).where(leases.c.kind == self.kind))
+    connection.execute(sa.delete(leases).where(leases.c.kind == kind))
 
 
-class ReleaseLease(msgspec.Struct, frozen=True):
+@transaction
+def release_lease(connection: Connection, name: str, holder: str) -> None:
     """Give back a lease at an orderly end: its row is removed, unless another process holds it now."""
-
-    name: str
-    holder: str
-
-    def __call__(self, connection: Connection) -> None:
-        mine = (leases.c.name == self.name, leases.c.holder == self.holder)
-        connection.execute(sa.delete(leases).where(*mine))
+    mine = (leases.c.name == name, leases.c.holder == holder)
+    connection.execute(sa.delete(leases).where(*mine))
 
 
-class ForgetLeases(msgspec.Struct, frozen=True):
+@transaction
+def forget_leases(connection: Connection, seen: Sequence[Lease]) -> None:
     """Remove vacant leases whose rows have not changed since they were seen."""
-
-    seen: Sequence[Lease]
-
-    def __call__(self, connection: Connection) -> None:
-        for lease in self.seen:
-            connection.execute(sa.delete(leases).where(*_exactly(lease), leases.c.holder == VACANT))
+    for lease in seen:
+        connection.execute(sa.delete(leases).where(*_exactly(lease), leases.c.holder == VACANT))
 
 
-class ReadLeases(msgspec.Struct, frozen=True):
-    """Answers all leases of a kind, in order of names."""
-
-    is_short: ClassVar = True
-
-    kind: str
-
-    def __call__(self, connection: Connection) -> list[Lease]:
-        return [Lease(**row._asdict()) for row in connection.execute(_ALL, {"of": self.kind})]
+@short_read
+def leases_of_kind(connection: Connection, kind: str) -> list[Lease]:
+    """Return all leases of a kind, in order of names."""
+    return [Lease(**row._asdict()) for row in connection.execute(_ALL, {"of": kind})]
 
 
-class ReadAllLeases(msgspec.Struct, frozen=True):
-    """Answers the leases of all kinds, in order of names."""
-
-    is_short: ClassVar = True
-
-    def __call__(self, connection: Connection) -> list[Lease]:
-        query = sa.select(leases).order_by(leases.c.name)
-        return [Lease(**row._asdict()) for row in connection.execute(query)]
+@short_read
+def all_leases(connection: Connection) -> list[Lease]:
+    """Return the leases of all kinds, in order of names."""
+    query = sa.select(leases).order_by(leases.c.name)
+    return [Lease(**row._asdict()) for row in connection.execute(query)]
 
 
 # Built once: each poll of a host reads its lease.

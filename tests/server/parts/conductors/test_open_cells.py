@@ -7,7 +7,12 @@ import pytest
 import structlog
 
 from roost.process.option_source import Source
-from roost.state.api_database.cell_mappings import CellMapping, KnowCell, MapCells, section_of
+from roost.state.api_database.cell_mappings import (
+    CellMapping,
+    map_unknown_cell,
+    section_of,
+    write_cell_mappings,
+)
 from roost.state.api_database.open_cells import OpenCells
 from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database, DatabaseUnavailable
@@ -24,16 +29,18 @@ def test_cells_come_move_and_go(tmp_path: Path) -> None:
         names = cells.keys()
         await cells.refresh()
         assert not names
-        assert await api.write(KnowCell(CellMapping("a", section_of("a"))))
-        assert not await api.write(KnowCell(CellMapping("a", "other")))
-        await api.write(MapCells((CellMapping("nowhere", section_of("nowhere")),)))
+        assert await api.write(map_unknown_cell(CellMapping("a", section_of("a"))))
+        assert not await api.write(map_unknown_cell(CellMapping("a", "other")))
+        await api.write(write_cell_mappings((CellMapping("nowhere", section_of("nowhere")),)))
         await cells.refresh()
         assert set(names) == {"a"}, "the configuration does not say where the other one is"
         before = cells["a"]
         assert await before.every() == []
         await cells.refresh()
         assert cells["a"] is before
-        await api.write(MapCells((CellMapping("a", database_url=f"sqlite:///{tmp_path / 'b.db'}"),)))
+        await api.write(
+            write_cell_mappings((CellMapping("a", database_url=f"sqlite:///{tmp_path / 'b.db'}"),))
+        )
         await cells.refresh()
         assert str(cells["a"].database).endswith("b.db")
         with pytest.raises(DatabaseUnavailable, match="is closed"):
@@ -52,7 +59,7 @@ def test_section_that_is_added_later_is_seen(tmp_path: Path) -> None:
         api = Database(f"sqlite:///{tmp_path / 'api.db'}")
         SCHEMA.prepare(api)
         cells = OpenCells(api, Source((str(config),)))
-        await api.write(KnowCell(CellMapping("a", section_of("a"))))
+        await api.write(map_unknown_cell(CellMapping("a", section_of("a"))))
         with structlog.testing.capture_logs() as logs:
             await cells.refresh()
             await cells.refresh()
@@ -82,10 +89,14 @@ def test_look_that_takes_long_undoes_no_later_one(tmp_path: Path, monkeypatch: p
             return found
 
         monkeypatch.setattr(api, "read", slow)
-        await api.write(MapCells((CellMapping("a", database_url=f"sqlite:///{tmp_path / 'a.db'}"),)))
+        await api.write(
+            write_cell_mappings((CellMapping("a", database_url=f"sqlite:///{tmp_path / 'a.db'}"),))
+        )
         first = asyncio.create_task(cells.refresh())
         await has_read.wait()
-        await api.write(MapCells((CellMapping("b", database_url=f"sqlite:///{tmp_path / 'b.db'}"),)))
+        await api.write(
+            write_cell_mappings((CellMapping("b", database_url=f"sqlite:///{tmp_path / 'b.db'}"),))
+        )
         second = asyncio.create_task(cells.refresh())
         # It may wait for the first one.
         await asyncio.wait({second}, timeout=0.3)
