@@ -21,10 +21,9 @@ from sqlalchemy.engine import make_url
 from chaos import guests
 from chaos.links import Network, network
 from chaos.programs import Program, Running
-from roost.agent.protocol.tokens import new_token
 from roost.bench.loopback import free_port
 from roost.bench.server_process import ServerProcess, die_with_parent
-from roost.model.token import token_digest
+from roost.model.token import new_host_token, token_digest
 from roost.server.backup.roles import ROLES
 from roost.state.api_database.cell_mappings import CellMapping, map_unknown_cell, section_of
 from roost.state.cell_database.host_tokens import issue_token
@@ -198,7 +197,7 @@ class Cloud:
     def _host(self, name: str, cell: str, ports: list[int], hosts: int) -> None:
         """A process of agents, whose clock is off by another time at each start."""
         link = self.network.link(f"{name} to {cell}", *ports)
-        tokens = {f"{name}-{number + 1:04}": new_token() for number in range(hosts)}
+        tokens = {f"{name}-{number + 1:04}": new_host_token() for number in range(hosts)}
         token_file = self.folder / "conf" / f"{name}.tokens"
         token_file.write_text("".join(f"{host} {token}\n" for host, token in tokens.items()))
         token_file.chmod(0o600)

@@ -17,6 +17,7 @@ from roost.model.instance import Instance
 from roost.model.inventory import Inventory
 
 if TYPE_CHECKING or find_spec("roost.agent"):
+    from roost.agent.drivers import Hardware
     from roost.agent.drivers.simulated import (
         FailureRule,
         Script,
@@ -25,7 +26,6 @@ if TYPE_CHECKING or find_spec("roost.agent"):
         SimulatedProvider,
     )
     from roost.agent.errors import BuildFailed
-    from roost.agent.hardware import Hardware
     from roost.agent.provider_tree import ProviderTree
     from roost.process.option_source import Source
 else:

@@ -22,8 +22,7 @@ from roost.process import tracing
 from roost.process.tracing import TracingOptions
 from roost.state.api_database.build_requests import AcceptRequest
 from roost.web.auth import NoAuth
-from roost.web.auth.caller import Caller
-from roost.web.auth.credentials import FixedCredentials
+from roost.web.auth.credentials import Caller, FixedCredentials
 from roost.web.edge import Edge
 from roost.web.watches import RequestSpans
 from support.conducting import conducting, request

@@ -9,7 +9,7 @@ from roost.agent.drivers import Driver
 from roost.agent.hosted_agents import HostedAgents
 from roost.agent.options import AgentTimes
 from roost.agent.persistent_state import MemoryState
-from roost.agent.protocol.endpoint import CellEndpoint
+from roost.agent.protocol.questions import CellEndpoint
 from roost.conductor.agent_endpoint.endpoint import EndpointTimes
 from roost.conductor.agent_endpoint.service import AgentService
 from roost.placement.service import PlacementService

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping
 
-from roost.agent.hardware import Hardware
+from roost.agent.drivers import Hardware
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory

@@ -11,8 +11,7 @@ from roost.server.neighbours.handlers import NeighbourService
 from roost.server.neighbours.tables import SCHEMA
 from roost.storage import Database
 from roost.web.auth import NoAuth
-from roost.web.auth.caller import Caller
-from roost.web.auth.credentials import FixedCredentials
+from roost.web.auth.credentials import Caller, FixedCredentials
 from roost.web.auth.json_service import JsonService
 from roost.web.auth.rules import PolicyRules
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from roost.agent.applied import Applied
 from roost.agent.protocol.questions import ReadTree, WriteProviders
 from roost.agent.protocol.types import (
     CreateProvider,
@@ -19,6 +18,7 @@ from roost.agent.protocol.types import (
     SetTraits,
     Written,
 )
+from roost.agent.provider_merge import Applied
 from roost.agent.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
 from support.stepped_contexts import SteppedContext

@@ -7,10 +7,9 @@ import httpx
 
 from roost.agent.protocol.client import HttpEndpoint
 from roost.agent.protocol.connections import Response
-from roost.agent.protocol.tokens import new_token
 from roost.conductor.agent_endpoint.http import create_app
 from roost.conductor.agent_endpoint.tokens import FRESH_SECONDS, HostTokens
-from roost.model.token import token_digest
+from roost.model.token import new_host_token, token_digest
 from roost.state.cell_database.host_tokens import issue_token
 from support.agents import Hosts, hosts
 from support.cells import NOW
@@ -40,7 +39,7 @@ class Served:
         self._clients: list[HttpEndpoint] = []
 
     async def token(self, host: str) -> str:
-        token = new_token()
+        token = new_host_token()
         await self.world.cell.write(issue_token(host=host, digest=token_digest(token), at=NOW))
         self.now += 2 * FRESH_SECONDS
         return token

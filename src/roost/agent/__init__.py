@@ -16,12 +16,9 @@ tree_reshape         moves inventories and claims between providers in one write
 provider_tree        providers of a node, for its driver to change (Nova's ``ProviderTree``)
 tree_provider        one provider of such a tree
 provider_config      custom inventories and traits from operators' YAML files
-applied              providers, traits and inventories that an agent itself has written
 persistent_state     session, tokens and applied providers in the state directory
 agent_context        the context of an agent: a process with the endpoint, the driver and the state
 driver_calls         the driver as the agent calls it
-hardware             NUMA cells and PCI devices that a driver reports
-attached             ports and accelerators of a guest, for drivers that plug them in
 toml_file            TOML files as typed values
 troubles             logs a fault once when it begins and once when it ends
 errors               errors of agents and drivers

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from roost.agent.driver_calls import DriverCalls
 from roost.agent.persistent_state import AgentState
-from roost.agent.protocol.endpoint import CellEndpoint
+from roost.agent.protocol.questions import CellEndpoint
 from roost.process.asyncio_context import AsyncioContext, Transactor
 from roost.process.context import Context
 

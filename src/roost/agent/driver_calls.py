@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from typing import Any, Protocol
 
-from roost.agent.drivers import CapableDriver, Driver
+from roost.agent.drivers import CapableDriver, Driver, Hardware
 from roost.agent.errors import BuildEnded
-from roost.agent.hardware import Hardware
 from roost.agent.provider_config import ProviderConfig
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from roost.agent.agent_context import AgentContext
-from roost.agent.hardware import Hardware
+from roost.agent.drivers import Hardware
 from roost.agent.troubles import Troubles
 from roost.model.assignment import digest
 from roost.model.node import NodeInstance, NodeReport

@@ -12,9 +12,8 @@ from roost.agent.drivers import Driver
 from roost.agent.host import HostAgent, start_topic
 from roost.agent.options import AgentTimes
 from roost.agent.persistent_state import AgentState, MemoryState
-from roost.agent.protocol.endpoint import Call, CellEndpoint
 from roost.agent.protocol.errors import AgentProtocolError
-from roost.agent.protocol.questions import Closing
+from roost.agent.protocol.questions import Call, CellEndpoint, Closing
 from roost.agent.provider_config import ProviderConfig
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from roost.agent.agent_context import AgentContext
-from roost.agent.applied import Applied
 from roost.agent.errors import ReshapeRefused
 from roost.agent.protocol.types import ProviderState, SessionKey
+from roost.agent.provider_merge import Applied
 from roost.agent.provider_report import report_providers
 from roost.model.text import error_text
 

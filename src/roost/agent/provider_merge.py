@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from roost.agent.applied import NOTHING, Applied, AppliedProvider
 from roost.agent.protocol.types import (
     CreateProvider,
     DeleteProvider,
@@ -26,6 +25,27 @@ from roost.agent.protocol.types import (
 from roost.agent.provider_tree import ProviderTree
 from roost.agent.tree_provider import DesiredProvider
 from roost.model.inventory import Inventory
+
+
+class AppliedProvider(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The agent's own part of one provider.
+
+    ``made``: the agent created it. ``classes``, ``traits`` and ``aggregates``: the ones that it added.
+    ``inventories``: the last inventories that its driver reported, also of classes that others have added.
+    """
+
+    made: bool = False
+    inventories: dict[str, Inventory] = {}
+    classes: frozenset[str] = frozenset()
+    traits: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+
+
+Applied = dict[str, AppliedProvider]
+"""The agent's own part of each provider, by the provider's uuid."""
+
+NOTHING = AppliedProvider()
+
 
 _FRESH = msgspec.structs.asdict(NOTHING)
 

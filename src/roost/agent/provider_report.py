@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from roost.agent.agent_context import AgentContext
-from roost.agent.applied import Applied, AppliedProvider
 from roost.agent.errors import BadProviderName, ReshapeNeeded, ReshapePostponed, ReshapeRefused
 from roost.agent.protocol.questions import ReadTree, WriteProviders
 from roost.agent.protocol.types import (
@@ -16,7 +15,7 @@ from roost.agent.protocol.types import (
     SessionKey,
     Written,
 )
-from roost.agent.provider_merge import Plan, PlannedWrite, plan
+from roost.agent.provider_merge import Applied, AppliedProvider, Plan, PlannedWrite, plan
 from roost.agent.provider_tree import ProviderTree
 from roost.agent.tree_provider import DesiredProvider
 from roost.agent.tree_reshape import (

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from roost.agent.agent_context import AgentContext
-from roost.agent.applied import NOTHING, Applied
 from roost.agent.driver_calls import ConsumerRecords
 from roost.agent.errors import ReshapeRefused
 from roost.agent.protocol.questions import ReadClaims, Reshape
@@ -27,7 +26,7 @@ from roost.agent.protocol.types import (
     SetInventories,
     TreeClaim,
 )
-from roost.agent.provider_merge import Plan, PlannedWrite
+from roost.agent.provider_merge import NOTHING, Applied, Plan, PlannedWrite
 from roost.agent.provider_tree import ProviderTree
 from roost.model.reshape import counted_class
 

@@ -33,7 +33,7 @@ Shared parts:
 connection, profiles, keystone_token          address and token of a service
 service_client                                the HTTP client of services
 workers, listen_options                       options of commands that serve
-options, numbers, watch_option                options and parameter types
+options, numbers                              options and parameter types
 configuration, placement_config, read_groups  options of configuration files
 databases, record_sources                     the databases and records that commands read
 output, tables, progress                      printed results, tables as text, progress

@@ -7,10 +7,9 @@ import click
 
 from roost.cli.command_group import CommandGroup
 from roost.cli.numbers import WholeNumber
-from roost.cli.options import key_values
+from roost.cli.options import key_values, watched, watching
 from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
 from roost.cli.service_client import RequestRefused, ServiceClient, part_of_path, with_conductor
-from roost.cli.watch_option import watched, watching
 from roost.model.aggregate import AVAILABILITY_ZONE
 
 PATH = "/v1/aggregates"

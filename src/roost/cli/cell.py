@@ -5,9 +5,9 @@ import click
 from roost.cli.command_group import CommandGroup
 from roost.cli.drain import drain_options, tell_left
 from roost.cli.host import told_of
+from roost.cli.options import watched, watching
 from roost.cli.output import action_as_json, as_json, print_facts, print_json, print_table
 from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
-from roost.cli.watch_option import watched, watching
 
 
 @click.group(cls=CommandGroup)

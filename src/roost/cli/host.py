@@ -10,9 +10,9 @@ import click
 from roost.cli.command_group import CommandGroup
 from roost.cli.drain import WAIT_SECONDS, drain_options, tell_left
 from roost.cli.numbers import WholeNumber
+from roost.cli.options import watched, watching
 from roost.cli.output import action_as_json, as_json, note, print_facts, print_json, print_table
 from roost.cli.service_client import RequestRefused, ServiceClient, part_of_path, with_conductor
-from roost.cli.watch_option import watched, watching
 from roost.model.errors import OperatorError
 
 CONFLICT = 409

@@ -12,7 +12,7 @@ from roost.cli.host import warn_of_cells
 from roost.cli.instance_history import print_history
 from roost.cli.instance_names import uuid_of
 from roost.cli.numbers import Number, WholeNumber
-from roost.cli.options import key_lists, key_values
+from roost.cli.options import key_lists, key_values, watched, watching
 from roost.cli.output import (
     action_as_json,
     as_json,
@@ -24,7 +24,6 @@ from roost.cli.output import (
     print_warnings,
 )
 from roost.cli.service_client import RequestRefused, ServiceClient, part_of_path, with_conductor
-from roost.cli.watch_option import watched, watching
 
 SETTLED = frozenset(("active", "error", "lost"))
 """States that an instance leaves only by a request."""

@@ -1,8 +1,12 @@
 """Options that several commands share."""
 
+import sys
+import time
+from collections.abc import Callable
+
 import click
 
-from roost.cli.numbers import WholeNumber
+from roost.cli.numbers import Number, WholeNumber
 
 database_url = click.option(
     "--database", "url", metavar="URL", required=True, help="SQLAlchemy URL, as in sqlite:///roost.db"
@@ -66,3 +70,22 @@ def key_lists(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
         [(key, text)] = key_values(ctx, param, (value,)).items()
         lists.setdefault(key, []).append(text)
     return lists
+
+
+watching = click.option(
+    "--watch",
+    type=Number(min=0.1),
+    metavar="SECONDS",
+    help="Show it again after this many seconds, until interrupted.",
+)
+
+
+def watched(show: Callable[[], None], seconds: float | None) -> None:
+    """Call ``show`` once, or every ``seconds``."""
+    while True:
+        if seconds is not None and sys.stdout.isatty():
+            click.clear()
+        show()
+        if seconds is None:
+            return
+        time.sleep(seconds)

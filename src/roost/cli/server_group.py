@@ -6,9 +6,9 @@ import click
 
 from roost.cli.command_group import CommandGroup
 from roost.cli.numbers import WholeNumber
+from roost.cli.options import watched, watching
 from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
 from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
-from roost.cli.watch_option import watched, watching
 from roost.model.allocation import GroupPolicy
 
 PATH = "/v1/server-groups"

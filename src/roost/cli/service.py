@@ -4,9 +4,9 @@ import click
 
 from roost.cli.command_group import CommandGroup
 from roost.cli.host import warn_of_cells
+from roost.cli.options import watched, watching
 from roost.cli.output import as_json, print_json, print_table, utc
 from roost.cli.service_client import ServiceClient, with_conductor
-from roost.cli.watch_option import watched, watching
 
 
 @click.group(cls=CommandGroup)

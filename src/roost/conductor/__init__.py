@@ -22,7 +22,6 @@ Both:
     context            the contexts of conductors: a process with placement and a scheduler
     claim_release      the release of an instance's claim
     backoff            the number of attempts of work that failed, and the pauses between them
-    together           concurrent execution of several works, each to its end
 
 The state of all instances compared:
 

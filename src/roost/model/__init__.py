@@ -19,7 +19,6 @@ Compute nodes
 
 Requests and instances
     spec               input and output of the scheduler: flavor, image, request spec, selection, destination
-    stored_spec        request specs of earlier versions in today's form
     pci                requests for PCI devices
     device_profiles    names of device profiles and of their request groups
     unread             keys of a request that have no effect
@@ -38,7 +37,7 @@ Texts and names
     names              rules for new names
     text               cleaning of text from outside
     secrets            hiding of secrets in texts
-    token              digests of tokens
+    token              tokens of hosts, and digests of tokens
     wrong_value        sentences about a value of the wrong type or size
     transport_faults   texts of connection errors
     errors             the base class of errors that an operator can correct

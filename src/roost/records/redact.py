@@ -10,8 +10,7 @@ import msgspec
 
 from roost.model.record import Run
 from roost.model.secrets import HIDDEN, is_secret_key, redacted_text
-from roost.model.spec import Image, RequestSpec
-from roost.model.stored_spec import current_spec
+from roost.model.spec import Image, RequestSpec, current_spec
 from roost.records.errors import DamagedRecords
 
 # Amounts and traits for placement are never secret, whatever the name of the class or trait.

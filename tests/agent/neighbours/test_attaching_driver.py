@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from roost.agent.attached import Attached
+from roost.agent.drivers import Attached
 from roost.agent.errors import BuildFailed
 from roost.agent.neighbours.accelerators import Accelerators
 from roost.agent.neighbours.attaching_driver import AttachingDriver

@@ -15,8 +15,7 @@ from roost.conductor.instance_types import MOST_AT_ONCE, WantedInstances
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import Flavor
 from roost.web.auth import NoAuth
-from roost.web.auth.caller import Caller
-from roost.web.auth.credentials import FixedCredentials
+from roost.web.auth.credentials import Caller, FixedCredentials
 from support.systems import opened_system
 
 HOSTS = tuple(Host(f"host-{number}", WorkloadHostTree({"VCPU": 8, "MEMORY_MB": 4096})) for number in range(2))

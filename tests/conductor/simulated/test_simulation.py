@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from roost.agent.protocol.endpoint import Call
+from roost.agent.protocol.questions import Call
 from roost.process.context import Context
 from roost.state.cell_database.tables import SCHEMA
 from roost.storage import DatabaseUnavailable, OutcomeUnknown

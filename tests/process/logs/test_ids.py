@@ -11,8 +11,7 @@ import pytest
 from roost.ledger import Command, State
 from roost.placement.client.transport import Transport
 from roost.process.logs import RequestIds, current_requests, serving
-from roost.web.auth.caller import Caller
-from roost.web.auth.credentials import FixedCredentials
+from roost.web.auth.credentials import Caller, FixedCredentials
 from support.ledgers import opened
 from support.processes import HEADERS, RoostUp, run_roost
 from support.waiting import wait_for

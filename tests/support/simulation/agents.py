@@ -8,9 +8,8 @@ from roost.agent.driver_calls import ConsumerRecords
 from roost.agent.errors import BuildEnded
 from roost.agent.host import HostAgent
 from roost.agent.options import AgentTimes
-from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
-from roost.agent.protocol.questions import Confirm
+from roost.agent.protocol.questions import Call, Confirm
 from roost.agent.provider_tree import ProviderTree
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
 from roost.model.instance import Instance

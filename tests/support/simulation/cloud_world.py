@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from roost.agent.protocol.endpoint import Call
+from roost.agent.protocol.questions import Call
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
 from roost.conductor.history.timeline import actions_of
 from roost.conductor.request_progress import CarryOptions

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roost.agent.protocol.endpoint import Call
+from roost.agent.protocol.questions import Call
 from roost.model.record import Attempt, Run
 from roost.process.context import BEGUN_AGAIN, Level, Routine, Work
 from roost.process.logs import RequestIds

@@ -1,5 +1,7 @@
 """The interface of drivers, by which a kind of host reports its resources, builds and destroys guests.
 
+Its values are here too: the hardware of a host, and the ports and accelerators of a guest.
+
 driver_loader        loads a driver by its name or entry point
 used_hardware        NUMA cells and PCI devices with the use of guests
 libvirt/             hosts with libvirt
@@ -15,10 +17,64 @@ simulated_reshape    moves claims when a simulated host's providers change
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from roost.agent.attached import Attached
-from roost.agent.hardware import Hardware
+import msgspec
+
 from roost.agent.provider_tree import ProviderTree
+from roost.model.assignment import Assignment
 from roost.model.instance import Instance
+
+
+class AttachedPort(msgspec.Struct, frozen=True, kw_only=True):
+    """A port that is bound to the host.
+
+    ``kind`` (``binding:vif_type``) says how it is plugged in, ``details`` (``binding:vif_details``) where.
+    ``address``: the PCI device that serves it; None: no device does.
+
+    Source: Neutron's port bindings, and ``nova/network/model.py``.
+    """
+
+    id: str
+    network_id: str
+    mac: str
+    kind: str
+    details: dict[str, Any] = {}
+    address: str | None = None
+
+
+class AttachedDevice(msgspec.Struct, frozen=True):
+    """A bound accelerator request, with the ``kind`` and ``handle`` of its attach handle.
+
+    Source: Cyborg's API v2, ``attach_handle_type`` and ``attach_handle_info``.
+    """
+
+    id: str
+    kind: str
+    handle: dict[str, str] = {}
+
+
+class Attached(msgspec.Struct, frozen=True):
+    """All ports and devices of one guest, in the order of the request."""
+
+    ports: tuple[AttachedPort, ...] = ()
+    devices: tuple[AttachedDevice, ...] = ()
+
+
+class Hardware(msgspec.Struct, frozen=True):
+    """The NUMA topology and PCI devices of a host at one moment, with their use.
+
+    ``numa_topology`` is Nova's ``NUMATopology``, ``pci_device_pools`` are its ``PciDevicePool`` objects with
+    the free devices, both as plain data. ``counted``: the assignment of each instance whose use is included
+    in them, so that the scheduler knows which of its claims are not.
+    """
+
+    numa_topology: dict[str, object] | None = None
+    pci_device_pools: tuple[dict[str, object], ...] = ()
+    counted: Mapping[str, Assignment] = {}
+
+
+def assignment_of(instance: Instance) -> Assignment | None:
+    """Return the CPUs, memory pages and devices that an instance was assigned; None: none."""
+    return None if instance.selection is None else instance.selection.assignment
 
 
 class Driver(Protocol):

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+from roost.agent.drivers import Hardware, assignment_of
 from roost.agent.drivers.simulated_guests import GuestFiles, KeptGuest
 from roost.agent.drivers.simulated_reshape import Shape, leftover, move, needs_reshape
 from roost.agent.drivers.used_hardware import free_pools, used_topology
 from roost.agent.errors import BuildFailed, ReshapeNeeded
-from roost.agent.hardware import Hardware, assignment_of
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment, clashes
 from roost.model.instance import Instance
@@ -57,7 +57,7 @@ class SimulatedHost(msgspec.Struct, frozen=True):
     """The providers, hardware and metrics of a simulated host.
 
     ``numa_topology`` and ``pci_device_pools`` are the objects of the empty host in Nova's names, as plain
-    data: see `roost.agent.hardware.Hardware`. A host with ``nodes`` has these and nothing else.
+    data: see `roost.agent.drivers.Hardware`. A host with ``nodes`` has these and nothing else.
     """
 
     name: str

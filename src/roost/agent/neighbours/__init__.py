@@ -12,7 +12,7 @@ both serve.
 
 from typing import Protocol
 
-from roost.agent.attached import Attached
+from roost.agent.drivers import Attached
 from roost.model.instance import Instance
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from roost.agent.attached import Attached, AttachedDevice
+from roost.agent.drivers import Attached, AttachedDevice
 from roost.agent.errors import BuildFailed
 from roost.model.device_profiles import PROFILE, SUFFIX
 from roost.model.instance import Instance

@@ -9,10 +9,8 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from roost.agent.attached import Attached
-from roost.agent.drivers import Driver, PluggingDriver
+from roost.agent.drivers import Attached, Driver, Hardware, PluggingDriver
 from roost.agent.errors import BuildFailed, StateUnusable
-from roost.agent.hardware import Hardware
 from roost.agent.neighbours import Neighbour
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance

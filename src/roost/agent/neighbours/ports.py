@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from roost.agent.attached import Attached, AttachedPort
+from roost.agent.drivers import Attached, AttachedPort
 from roost.agent.errors import BuildFailed
 from roost.model.instance import Instance
 from roost.model.spec import RequestedNetwork

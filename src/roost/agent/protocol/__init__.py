@@ -1,12 +1,10 @@
 """The protocol between the agents of hosts and their cell.
 
-questions    messages of an agent: open a session, poll, confirm a build, read and write providers
+questions    messages of an agent, and the interface of the endpoint that answers them
 types        values in the messages
-endpoint     interface of a cell's endpoint; one transport is in this process, one is HTTPS
 wire         paths and error codes of the protocol over HTTPS
 client       the endpoint over HTTPS, as an agent calls it
 connections  kept HTTP connections of one host
-tokens       tokens that prove an agent's host
 exposure     check that messages to an endpoint are encrypted
 digest       digest of a host's guests, updated guest by guest
 errors       errors of the protocol

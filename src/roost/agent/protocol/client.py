@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from roost.agent.protocol.connections import AgentTransport, Connections, Response
-from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.errors import AccessRefused, EndpointUnavailable, MessageRefused
-from roost.agent.protocol.questions import Poll
+from roost.agent.protocol.questions import Call, Poll
 from roost.agent.protocol.wire import CODES, ROUTES
 
 T = TypeVar("T")

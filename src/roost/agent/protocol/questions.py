@@ -1,6 +1,9 @@
-"""The messages of an agent to its cell, each with the type of its answer."""
+"""The messages of an agent to its cell, each with the type of its answer, and the interface of the cell."""
 
-from roost.agent.protocol.endpoint import Call
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
 from roost.agent.protocol.types import (
     Destroyed,
     Guest,
@@ -17,6 +20,22 @@ from roost.agent.protocol.types import (
 )
 from roost.model.instance import BuildResult
 from roost.model.node import NodeReport
+
+T = TypeVar("T")
+
+
+class Call(msgspec.Struct, Generic[T], frozen=True):
+    """A message of an agent to its cell. ``T`` is the type of the answer."""
+
+
+class CellEndpoint(Protocol):
+    """Answers the questions of agents: by a call in this process, or over HTTPS."""
+
+    async def ask(self, question: Call[T], /) -> T:
+        """Return the answer to a question of `roost.agent.protocol.questions`.
+
+        Raises `AgentProtocolError`.
+        """
 
 
 class Opening(Call[Opened], frozen=True, kw_only=True):

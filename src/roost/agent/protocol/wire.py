@@ -6,7 +6,6 @@ ignored, so that cells and agents of neighbouring versions understand each other
 
 from typing import Any, NamedTuple
 
-from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.errors import (
     AccessRefused,
     AgentProtocolError,
@@ -18,6 +17,7 @@ from roost.agent.protocol.errors import (
     SessionTaken,
 )
 from roost.agent.protocol.questions import (
+    Call,
     Closing,
     Confirm,
     Opening,

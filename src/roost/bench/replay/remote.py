@@ -22,8 +22,7 @@ from roost.bench.replay.workload import Bin, Workload, WorkloadRequest
 from roost.conductor.instance_types import MOST_AT_ONCE, AcceptedInstances
 from roost.model.instance import ACTIVE, ERROR
 from roost.web.auth.authenticator import IdentityUnavailable
-from roost.web.auth.caller import Caller
-from roost.web.auth.credentials import Credentials
+from roost.web.auth.credentials import Caller, Credentials
 from roost.web.idempotency import HEADER, KeyInWork
 from roost.web.query import LARGEST_PAGE
 

@@ -14,11 +14,11 @@ import msgspec
 from roost.cli.connection import ServiceConnection, connected_to_all
 from roost.cli.failures import COULD_NOT_RUN, FOUND_WRONG
 from roost.cli.numbers import WholeNumber
+from roost.cli.options import watched, watching
 from roost.cli.output import as_json, note, output, print_json, print_table
 from roost.cli.profiles import Service
 from roost.cli.status.checks import checked
 from roost.cli.status.finding import StatusReport
-from roost.cli.watch_option import watched, watching
 
 
 @click.command(epilog="Example: roost status --watch 5")

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from roost.agent.protocol.digest import SIZE, digest_of
-from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.errors import EndpointUnavailable, LateMessage, MessageRefused, SessionTaken
 from roost.agent.protocol.questions import (
+    Call,
     Closing,
     Confirm,
     Opening,
@@ -18,7 +18,6 @@ from roost.agent.protocol.questions import (
     Reshape,
     WriteProviders,
 )
-from roost.agent.protocol.tokens import token_of
 from roost.agent.protocol.types import Build, Destroy, HistoryPosition, Opened, Order, Polled, SessionKey
 from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
 from roost.conductor.agent_endpoint.name_owners import NodeNamesJudge
@@ -34,7 +33,7 @@ from roost.conductor.agent_endpoint.trees import answer_of_tree
 from roost.conductor.agent_endpoint.works import ConfirmBuild, renew_host_token
 from roost.model.instance import DELETING, DestroyOrder
 from roost.model.text import error_text
-from roost.model.token import token_digest
+from roost.model.token import host_token_of, token_digest
 from roost.process.context import Routine, lasting
 from roost.state.cell_database.building import AttemptKey
 from roost.state.cell_database.orders import HostWork, orders_topic
@@ -164,7 +163,7 @@ class AgentEndpoint:
         raise MessageRefused(f"the endpoint does not answer {type(question).__name__}")
 
     async def _renew_token(self, session: SessionKey) -> str:
-        token = token_of(self._context.draw())
+        token = host_token_of(self._context.draw())
         at = self._context.clock()
         work = renew_host_token(session, token_digest(token), at)
         if not await self._context.write(self._database, work):

@@ -10,7 +10,7 @@ import falcon.asgi
 from oslo_policy.policy import RuleDefault
 
 from roost.agent.protocol import errors
-from roost.agent.protocol.endpoint import Call, CellEndpoint
+from roost.agent.protocol.questions import Call, CellEndpoint
 from roost.agent.protocol.wire import CODES, LARGEST_MESSAGE, PATH, ROUTES, Route, host_of
 from roost.conductor.agent_endpoint.tokens import HOST_ROLE
 from roost.storage import StorageError

@@ -1,4 +1,4 @@
-"""A cell's endpoint for agents, run by asyncio: a `roost.agent.protocol.endpoint.CellEndpoint`."""
+"""A cell's endpoint for agents, run by asyncio: a `roost.agent.protocol.questions.CellEndpoint`."""
 
 import asyncio
 import time
@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import structlog
 
-from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
+from roost.agent.protocol.questions import Call
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint, EndpointTimes
 from roost.conductor.agent_endpoint.endpoint_context import AsyncioEndpointContext
 from roost.conductor.agent_endpoint.name_owners import NameOwners

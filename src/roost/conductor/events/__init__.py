@@ -1,8 +1,7 @@
 """Events of the cloud: the log of the API database and those of the cells' databases, read as one.
 
-reader        pages of all logs; a cell that is away holds up none
+reader        pages of all logs, and positions in them as text; a cell that is away holds up none
 merge         the merge of several logs by time
-marker        the positions of a reader in all logs, as an opaque text
 observed      hosts and processes that come and go, as events that several observers write once
 cell_outages  cells whose databases are away, as events that several conductors write once
 cell_logs     numbers and prunes the logs of the cells (`roost.state.cell_database.state_changes`)

@@ -1,13 +1,14 @@
 """Reads events by page: from the log of the API database, and from the logs of the cells that answer."""
 
 import asyncio
+import base64
+import binascii
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 import msgspec
 from sqlalchemy.engine import Connection
 
-from roost.conductor.events.marker import Marker, marker_of
 from roost.conductor.events.merge import LogPart, merged
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.model.instance import ASSIGNED
@@ -20,6 +21,39 @@ from roost.state.cell_database import Cell
 from roost.state.cell_database.state_changes import ReadChanges, StateChange, changes_after
 from roost.storage import Database
 from roost.web.errors import BadRequest
+
+
+class Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The position of a reader.
+
+    ``api``: in the log of the API database. ``cells``: in the log of each cell; None in markers of earlier
+    versions, which listed no events of cells. The log of a cell that is not named was not read yet: it is
+    read from the time ``since`` on (seconds since the epoch), or from its beginning.
+    """
+
+    api: int
+    cells: dict[str, int] | None = None
+    since: float | None = None
+
+    def __str__(self) -> str:
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+
+def marker_of(text: str) -> Marker:
+    """Parse a marker. Raises `BadRequest`."""
+    try:
+        decoded = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        found = msgspec.json.decode(decoded, type=Marker)
+    except (ValueError, binascii.Error, msgspec.DecodeError, msgspec.ValidationError):
+        raise _refused(text) from None
+    if not all(0 <= position < 1 << 63 for position in (found.api, *(found.cells or {}).values())):
+        raise _refused(text)
+    return found
+
+
+def _refused(text: str) -> BadRequest:
+    return BadRequest(f"marker {text!r} is not `next` of a page of events")
+
 
 LEAST_OF_A_LOG = 4
 """Events that a page reads of one log at least: a page of a thousand cells reads some thousands."""

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from roost.agent.protocol.tokens import new_token
 from roost.conductor.hosts.host_removal import HostRemoval
 from roost.conductor.hosts.new_names import check_names
 from roost.conductor.hosts.node_owners import NodeOwners
@@ -15,7 +14,7 @@ from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.words.words import Words
 from roost.model.history import Requester
 from roost.model.operator_word import SaidWord, Subject
-from roost.model.token import token_digest
+from roost.model.token import new_host_token, token_digest
 from roost.placement.interface import Placement, Provider
 from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.cell_mappings import CELL0
@@ -309,7 +308,7 @@ class HostRegistry:
         return self._cell((await self.find(host)).cell if cell is None else cell)
 
     async def _enter(self, cell: Cell, hosts: Sequence[str]) -> dict[str, str]:
-        tokens = {host: new_token() for host in hosts}
+        tokens = {host: new_host_token() for host in hosts}
         digests = {host: token_digest(token) for host, token in tokens.items()}
         self._check_new(cell, await cell.write(add_host_rows(digests, self._clock())))
         return tokens
@@ -321,7 +320,7 @@ class HostRegistry:
             )
 
     async def _issue(self, cell: Cell, host: str, *, alone: bool = False) -> str:
-        token = new_token()
+        token = new_host_token()
         work = issue_token(host=host, digest=token_digest(token), at=self._clock(), alone=alone)
         await cell.write(work)
         return token

@@ -52,8 +52,7 @@ from roost.placement.errors import (
 )
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
 from roost.process.option_source import Source
-from roost.web.auth.caller import Caller
-from roost.web.auth.credentials import Credentials
+from roost.web.auth.credentials import Caller, Credentials
 from roost.web.query import LARGEST_PAGE
 
 ANSWER_SECONDS = 60

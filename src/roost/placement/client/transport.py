@@ -15,7 +15,7 @@ from roost.ledger import Moment
 from roost.placement.errors import BadRequest, PlacementError, error_for
 from roost.placement.moments import moment_of
 from roost.web.auth import IdentityUnavailable
-from roost.web.auth.caller import Caller
+from roost.web.auth.credentials import Caller
 
 LATEST = "1.39"
 TYPED = "1.38"

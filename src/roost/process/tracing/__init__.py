@@ -4,6 +4,7 @@ Rooms mark their work with `span`. Until `start` is called that does nothing, an
 is imported. `start` imports `roost.process.tracing.opentelemetry`, which sends the spans to a collector. The
 context of a trace travels between processes as the W3C's ``traceparent``.
 
+tracer         the interface of tracers
 opentelemetry  the tracer that uses OpenTelemetry's SDK
 options        the options of tracing
 
@@ -11,38 +12,14 @@ Source: https://www.w3.org/TR/trace-context/
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
 
 from roost.process.tracing.options import TracingOptions as TracingOptions
-
-Kind = Literal["internal", "server", "client"]
-Attribute = str | int | float | bool
-Here = Any
-"""The place of a span in its trace, for `shared_span`. None while tracing is off."""
-
-
-class Tracer(Protocol):
-    """Records spans while tracing is on. Its methods are documented at the functions of the same names."""
-
-    def span(
-        self, name: str, kind: Kind, parent: Mapping[str, str] | None, attributes: Mapping[str, Attribute]
-    ) -> AbstractContextManager[None]: ...
-
-    def shared_span(self, name: str, places: Sequence[Here]) -> AbstractContextManager[None]: ...
-
-    def here(self) -> Here: ...
-
-    def headers(self) -> dict[str, str]: ...
-
-    def note(self, rename: str | None, attributes: Mapping[str, Attribute]) -> None: ...
-
-    def fail(self) -> None: ...
-
-    def stop(self) -> None: ...
-
+from roost.process.tracing.tracer import Attribute as Attribute
+from roost.process.tracing.tracer import Here as Here
+from roost.process.tracing.tracer import Kind, Tracer
 
 STOP_SECONDS = 2.0
 """Seconds that the last spans of a process have to reach the collector."""

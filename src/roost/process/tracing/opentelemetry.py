@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 from roost.model.errors import OperatorError
-from roost.process.tracing import Attribute, Here, Kind, TracingOptions
+from roost.process.tracing.options import TracingOptions
+from roost.process.tracing.tracer import Attribute, Here, Kind
 
 try:
     from opentelemetry import trace

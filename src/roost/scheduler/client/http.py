@@ -21,8 +21,7 @@ from roost.scheduler.selection.claim_result import named
 from roost.scheduler.selection.outcome import ClaimAttempt
 from roost.scheduler.selection.replacement import Replacement
 from roost.web.auth import IdentityUnavailable
-from roost.web.auth.caller import Caller
-from roost.web.auth.credentials import Credentials
+from roost.web.auth.credentials import Caller, Credentials
 from roost.web.idempotency import HEADER
 
 GROUP = "scheduler_service"

@@ -13,7 +13,7 @@ from roost.storage import transaction
 
 
 class HostToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A token of a host, by its digest (`roost.agent.protocol.tokens`). ``issued_at``: seconds since the
+    """A token of a host, by its digest (`roost.model.token`). ``issued_at``: seconds since the
     epoch."""
 
     digest: str

@@ -9,9 +9,8 @@
     token_file            the authenticator for service tokens, in a cloud without Keystone
     service_tokens        reads and changes the file of service tokens
     rules                 decisions about an identity, by oslo.policy
-    credentials           the interface to the tokens of this process, for its requests to other services
+    credentials           the tokens of this process, and its requests to another service with them
     keystone_credentials  such tokens by keystoneauth1
-    caller                requests to another service with such a token
     json_service          another service whose API speaks JSON, such as Neutron
 
 For each request a service asks its `Authenticator` once for the identity, and `PolicyRules` whether the

@@ -12,7 +12,7 @@ from oslo_config import cfg
 from roost.model.transport_faults import fault_of
 from roost.process.option_source import Source
 from roost.web.auth.authenticator import IdentityUnavailable
-from roost.web.auth.caller import Caller
+from roost.web.auth.credentials import Caller
 
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

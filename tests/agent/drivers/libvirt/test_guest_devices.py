@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from roost.agent.attached import Attached, AttachedDevice, AttachedPort
+from roost.agent.drivers import Attached, AttachedDevice, AttachedPort
 from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.domain import GuestOptions, GuestParts, domain_xml
 from roost.agent.drivers.libvirt.driver import LibvirtDriver

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 import msgspec
 
-from roost.agent.attached import Attached
+from roost.agent.drivers import Attached, assignment_of
 from roost.agent.drivers.libvirt import metadata
 from roost.agent.drivers.libvirt.domain_capabilities import SEV_ES, DomainCapabilities
 from roost.agent.drivers.libvirt.guest_devices import (
@@ -22,7 +22,6 @@ from roost.agent.drivers.libvirt.guest_devices import (
 from roost.agent.drivers.libvirt.guest_placement import GuestPlacement, placement_of
 from roost.agent.drivers.libvirt.traits import QEMU
 from roost.agent.errors import BuildFailed
-from roost.agent.hardware import assignment_of
 from roost.model.instance import Instance
 from roost.model.spec import Flavor
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from roost.agent.attached import Attached
+from roost.agent.drivers import Attached, Hardware, assignment_of
 from roost.agent.drivers.libvirt import machinery
 from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.domain import GuestParts, domain_name, domain_xml, mdev_uuid
@@ -21,7 +21,6 @@ from roost.agent.drivers.libvirt.traits import host_traits
 from roost.agent.drivers.libvirt.view import LibvirtView, read_view
 from roost.agent.drivers.used_hardware import free_pools, used_topology
 from roost.agent.errors import BuildFailed, HypervisorAway, ReshapeNeeded
-from roost.agent.hardware import Hardware, assignment_of
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment, clashes
 from roost.model.instance import Instance

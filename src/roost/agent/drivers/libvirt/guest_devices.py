@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement
 
-from roost.agent.attached import Attached, AttachedDevice, AttachedPort
+from roost.agent.drivers import Attached, AttachedDevice, AttachedPort
 from roost.agent.drivers.libvirt.node_devices import address_text
 from roost.agent.errors import BuildFailed
 

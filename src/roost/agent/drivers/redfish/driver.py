@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from roost.agent.drivers import Hardware
 from roost.agent.drivers.redfish.book import CARRYING, Book, Entry, Phase
 from roost.agent.drivers.redfish.cleaning import Cleaner
 from roost.agent.drivers.redfish.errors import RedfishError
@@ -15,7 +16,6 @@ from roost.agent.drivers.redfish.node_statuses import statuses, why_not
 from roost.agent.drivers.redfish.power_watch import Rack, WatchedNode
 from roost.agent.drivers.redfish.words import NodeStatuses, take_orders, write_statuses
 from roost.agent.errors import BuildFailed, StateUnusable
-from roost.agent.hardware import Hardware
 from roost.agent.provider_tree import ProviderTree
 from roost.model.errors import OperatorError
 from roost.model.instance import Instance
