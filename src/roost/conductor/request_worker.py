@@ -146,7 +146,7 @@ class RequestWorker:
                 await carry_deletions(self._context, self.deletions)
                 failures = 0
             except Exception as error:
-                # For example, placement cannot be reached. No error may end the only machine of deletions.
+                # For example, placement cannot be reached. No error may end the only coroutine of deletions.
                 failures += 1
                 pause = max(pause, self.options.backoff.pause(failures))
                 values = {"error": one_line(error), "failures": failures}

@@ -7,15 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost.model.assignment import AssignedCell, Assignment, digest
 from roost.model.node import NodeInstance
 from roost.model.spec import Flavor
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.nodes.outstanding import taken_by
+from roost.scheduler.nodes.outstanding import taken_by, unreported
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Kept, filled, flat, report, spec
+
+OLD, NEW = (Assignment("n", (AssignedCell(0, 0, pinned=((0, cpu),)),)) for cpu in (1, 2))
 
 
 def counts(table: NodeTable, index: int = 0) -> tuple[int, int]:
@@ -143,3 +146,24 @@ def test_burst_between_two_reports_and_refusals(tmp_path) -> None:
             assert sum(counts(table, index)[0] for index in range(2)) == 4
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("listed", "counts"),
+    [
+        (None, False),
+        (NodeInstance(), True),
+        (NodeInstance(assignment=digest(NEW)), True),
+        (NodeInstance(assignment=""), False),
+        (NodeInstance(assignment=digest(OLD)), False),
+    ],
+    ids=["not listed", "a reporter that does not say", "the same", "none yet", "that of an earlier stay"],
+)
+def test_what_a_report_counts(listed: NodeInstance | None, counts: bool) -> None:
+    instances = {} if listed is None else {"a": listed}
+    left = unreported(report("host", "n", instances=instances), {"a": NEW})
+    assert left == ({} if counts else {"a": NEW})
+
+
+def test_a_reported_instance_without_an_assignment_is_no_concern() -> None:
+    assert unreported(report("host", "n", instances={"a": NodeInstance()}), {}) == {}

@@ -4,7 +4,7 @@
     places              hosts and aggregates in placement and in the cells, compared
     findings            observed differences, and the repair of each: pure
     repairs             the repairs, each a write that fails if its subject has changed since
-    rounds              the machine: all instances in small steps, a second look, the repairs
+    rounds              the rounds: all instances in small steps, a second look, the repairs
     operations          the operations of ``/v1/audit``, and their policy rules
     handlers, types     their handlers, bodies and queries
 

@@ -1,4 +1,4 @@
-"""The machine of the audit: rounds over all consumers, mappings and instances, in small steps."""
+"""Rounds of the audit over all consumers, mappings and instances, in small steps."""
 
 from collections.abc import Callable, Collection, Iterable
 
