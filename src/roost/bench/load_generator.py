@@ -1,7 +1,7 @@
 """The load generator, a process that reads a `LoadPlan` and writes a `LoadResult`.
 
 It uses plain sockets, because on two cores the client takes processor time from the service that it measures.
-Requests are encoded before, of a response only status and length are parsed, and one loop serves all
+Requests are encoded before the run. Of a response, only status and length are parsed, and one loop serves all
 connections. A request costs some 20 µs; each result has the processor time of the client.
 """
 
@@ -35,8 +35,8 @@ class LoadPlan(msgspec.Struct, frozen=True):
     """The load to generate.
 
     ``clients`` connections send encoded HTTP/1.1 ``requests``, each connection one at a time. All requests
-    are sent in a cycle if ``cyclic``, else once. After ``seconds`` no more are sent if at least
-    ``min_requests`` were sent. Each connection first sends the ``warm_up`` requests, which are not counted.
+    are sent in a cycle if ``cyclic``, else once. Sending ends after ``seconds``, but not before
+    ``min_requests``. Each connection first sends the ``warm_up`` requests, which are not counted.
     A response that takes longer than ``timeout`` seconds ends the run. A request is repeated up to
     ``conflict_retries`` times while its outcome is `CONFLICT`.
     """
@@ -240,7 +240,7 @@ class _Connection:
         self._read_body(count - end - 4, bytes(data[end + 4 : count]) if status >= b"400" else b"")
 
     def _read_body(self, count: int, error: bytes = b"") -> None:
-        """Count ``count`` bytes of the body; ``error`` has them if the status is that of an error."""
+        """Count ``count`` bytes of the body; ``error`` has these bytes if the status is that of an error."""
         self._run.received += count
         self._left -= count
         self._error += error

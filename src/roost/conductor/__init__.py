@@ -17,7 +17,7 @@ The conductor of one cell:
     newer_claim        the update of an instance's row to a newer claim in placement
     time_limits        the end of builds that no host confirms, and of deletions on hosts that do not answer
 
-Both:
+Both (their options are in `roost.server.options`, those of one module beside it):
 
     context            the contexts of conductors: a process with placement and a scheduler
     claim_release      the release of an instance's claim

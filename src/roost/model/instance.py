@@ -28,7 +28,7 @@ UNSETTLED = (ASSIGNED, STARTING, FAILED, ABANDONED, DELETING, DESTROYED)
 """States that a conductor or an agent has to move an instance out of."""
 
 CLAIMED = (ASSIGNED, STARTING, ACTIVE, LOST)
-"""States in which an instance has its claim on the node that it is assigned to."""
+"""States in which an instance must have its claim on the node that it is assigned to."""
 
 ON_ITS_HOST = (*CLAIMED, DELETING)
 """States in which the host of an instance has a guest of it, or may have one."""

@@ -65,8 +65,10 @@ class MembershipsSet(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class WordSaid(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """An operator has disabled or enabled a cell, a host of it or a node of a host: see
-    `roost.model.operator_word.Subject`."""
+    """An operator has disabled or enabled a cell, a host of it or a node of a host.
+
+    ``host`` and ``node`` are empty for a word about more: see `roost.model.operator_word.Subject`.
+    """
 
     cell: str
     host: str
@@ -75,7 +77,7 @@ class WordSaid(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class ClaimCounted(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """A claim counts on a node until its reports list the instance. Amounts are in MiB."""
+    """A claim counts on a node until the node's reports list the instance. Amounts are in MiB."""
 
     instance: str
     node: str
@@ -85,7 +87,7 @@ class ClaimCounted(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class ClaimBuilt(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The instance of a claim is built: it burdens the disk no longer."""
+    """The instance of a claim is built: it no longer counts as an I/O operation."""
 
     instance: str
 

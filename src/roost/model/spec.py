@@ -63,8 +63,8 @@ class RequestedNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """A network or port that instances are attached to, with the facts of Neutron that restrict hosts.
 
     ``segments``: ids of the segments that the network or port can be on, which are the uuids of their
-    providers in placement; of a port with an address the one segment of its subnet. Empty if the network is
-    not routed. ``remote_managed``: the port is served by a SmartNIC. ``device_profile``: the name of the
+    providers in placement; for a port with an address, only the segment of its subnet. Empty if the network
+    is not routed. ``remote_managed``: the port is served by a SmartNIC. ``device_profile``: the name of the
     device profile of the port's accelerator.
     """
 
@@ -91,7 +91,7 @@ class ServerGroup(msgspec.Struct, frozen=True):
     """A server group.
 
     ``hosts`` has the host of each placed member that the writer of the spec knows, so a host with two members
-    is in it twice. Members that have a claim in the ledger count also if they are not in it.
+    is in it twice. Members that have a claim in the ledger count also if ``hosts`` lacks them.
     ``max_server_per_host`` limits ``anti-affinity``.
     """
 
@@ -164,9 +164,9 @@ class Selection(msgspec.Struct, frozen=True):
     the allocation request, in the form of microversion ``allocation_request_version``. ``limits`` are the
     limits that filters set for the host, by name, as in Nova. ``weight`` is the host's weighed score.
     ``assignment`` is the hardware of the node that the instance holds. An alternate's was free when the
-    alternate was found; it is chosen again when the alternate is used.
+    alternate was found; a new assignment is chosen when the alternate is used.
     ``ordinal`` is the number of the recorded attempt that claimed the host, 0 in alternates.
-    ``generation`` is the one that the consumer has with this claim, None in alternates, and in selections
+    ``generation`` is the consumer's generation after this claim, None in alternates, and in selections
     that earlier versions stored.
     """
 

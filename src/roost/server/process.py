@@ -59,11 +59,14 @@ class Api(NamedTuple):
 
 
 class Process(Generic[Own_co]):
-    """A process, and its parts as far as they are open. Parts that it does not have are None, or not set.
+    """A process, and its parts as far as they are open.
+
+    A part that it does not have is None; one that is not open yet is not set.
 
     - ``options``: those of all its parts. ``parts``: the names of all its parts. ``clock``: seconds since
       1970. ``stack``: closes the parts, the last one first.
-    - ``databases``: those that the parts have opened. ``apis``: the last one has all paths of no other.
+    - ``databases``: those that the parts have opened. ``apis``: the last one gets every path that
+      no other claims.
     - ``ledger``: None: placement is another service, ``http_placement``.
     - ``cells``: by name; they may change. ``conducted``: those whose conductors this process runs.
     - ``hosts`` and ``words``: the scheduler's, unless that is another service. ``seeds``: the seeds of its
@@ -149,7 +152,7 @@ class Process(Generic[Own_co]):
     def died(self, error: BaseException | None) -> None:
         """End this worker process, of which a part has died; its parent starts another one.
 
-        ``error``: None: the part has returned.
+        ``error``: None if the part has returned.
         """
         os.kill(os.getpid(), signal.SIGTERM)
 

@@ -59,7 +59,7 @@ def _as_in(element: _OneOf, compiler: SQLCompiler, **options: Any) -> str:
 
 @compiles(_OneOf, "postgresql")
 def _as_any(element: _OneOf, compiler: SQLCompiler, **options: Any) -> str:
-    # An array of VARCHAR(36) would truncate longer values, and match rows by their beginning.
+    # An array of VARCHAR(36) would truncate longer values: a row would match by its first 36 characters.
     of_column = element.column.type
     item: sa.types.TypeEngine[Any] = sa.Text() if isinstance(of_column, sa.String) else of_column
     values: sa.BindParameter[Any] = sa.bindparam(element.name, type_=ARRAY(item, dimensions=1))

@@ -29,7 +29,8 @@ class ReportRefusals:
     ) -> Mapping[str, str] | None:
         """Note the ``refused`` nodes of some reports (uuid -> reason); the other reports are taken.
 
-        Returns all refused nodes of the host, None if they are the same as before.
+        Returns all refused nodes of the host; None if no report came and none is known: there is nothing to
+        tell.
         """
         of, known = self._known.get(session.host, (None, {}))
         if of != session:

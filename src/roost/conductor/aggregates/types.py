@@ -35,7 +35,7 @@ class WantedAggregate(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReplacedAggregate(msgspec.Struct, forbid_unknown_fields=True):
-    """The body that replaces name and metadata of an aggregate that is at ``generation``."""
+    """The body that replaces name and metadata of an aggregate; refused unless it is at ``generation``."""
 
     name: _Name
     metadata: _Metadata
@@ -109,7 +109,7 @@ def listed(aggregate: Aggregate, member_count: int) -> ListedAggregate:
 
 
 def shown(aggregate: Aggregate, names: dict[str, NodeName]) -> ShownAggregate:
-    """Return an aggregate with its members, of which some have ``names``."""
+    """Return an aggregate with its members. ``names``: of the members that a cell knows."""
     members = []
     for node in sorted(aggregate.members):
         name = names.get(node)

@@ -49,7 +49,11 @@ class PlacementAnswers(NamedTuple):
 
 
 class AnswerSnapshot(Snapshot):
-    """Decides on the answers to one request; placement would judge the claims once more."""
+    """Decides on the answers to one request; placement would judge the claims once more.
+
+    The answers tell which hosts have candidates for the whole query, and not for which part of it the others
+    have none: the query is one condition. `GET /v1/explain` of Roost's own placement tells the parts.
+    """
 
     def __init__(self, request: SchedulingRequest, answers: PlacementAnswers, pools: HostPools) -> None:
         super().__init__(pools)

@@ -1,5 +1,7 @@
-"""Scenarios: a request on supposed hosts, which are drained and added on a fleet and a node table that belong
-to nobody else."""
+"""Scenarios: a request on supposed hosts.
+
+Hosts are drained and added on a private copy of the fleet and the node table.
+"""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The service's operations as an ASGI application."""
+"""The operations of the neighbours' service as an ASGI application."""
 
 from typing import Any, Final
 

@@ -48,7 +48,8 @@ there, at start and after every change. A message that is lost costs time, never
      ▼  ▼
     abandoned ──▶ error
 
-From every state but the last two of the upper row a deletion leads to ``deleting``.
+A deletion leads to ``deleting`` from every state but ``deleting`` and ``destroyed``, and straight to
+``destroyed`` for an instance without a host.
 """
 
 from roost.state.cell_database.cell import Cell

@@ -1,7 +1,7 @@
 """The nodes whose reports a cell refuses: another host has their name, or their amounts exceed the limits.
 
-They have no row among the nodes. Those of a host are removed when its agent opens a session, which reports
-all of its nodes.
+They have no row among the nodes. Those of a host are removed when its agent opens a session: the agent then
+reports all of its nodes.
 """
 
 from collections.abc import Collection, Mapping

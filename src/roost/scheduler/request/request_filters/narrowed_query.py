@@ -13,7 +13,7 @@ from roost.scheduler.options import SchedulerOptions
 class FilterFacts(msgspec.Struct, frozen=True):
     """The data that request filters read beside the request spec.
 
-    ``required_traits``: all traits that some request group requires. ``aggregates``: the aggregates in
+    ``required_traits``: each trait that a request group requires by itself. ``aggregates``: the aggregates in
     placement of the providers that the request spec names (network segments), by provider.
     """
 
@@ -40,8 +40,8 @@ def with_root_traits(query: CandidateQuery, *traits: str) -> CandidateQuery:
 def within_aggregates(query: CandidateQuery, *any_of: frozenset[str]) -> CandidateQuery:
     """Return the query for hosts in one aggregate of each set, if it has an unsuffixed group.
 
-    Granular groups are not changed: for them, an aggregate of the root does not span the tree, and a sharing
-    provider outside of the aggregate may serve one. `roost.scheduler.request.places` restricts the hosts too.
+    Granular groups are not changed: child providers need not be in the aggregate of their root, and a sharing
+    provider outside of it may serve one. `roost.scheduler.request.places` restricts the hosts too.
     """
     groups = tuple(
         group if group.granular else msgspec.structs.replace(group, member_of=(*group.member_of, *any_of))

@@ -1,4 +1,4 @@
-"""The answers to requests with a key of the client's."""
+"""Stored answers to requests with an Idempotency-Key."""
 
 import sqlalchemy as sa
 from alembic import op
