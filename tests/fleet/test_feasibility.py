@@ -400,3 +400,15 @@ def test_trees_are_numbered_before_the_first_query_where_they_are_prepared() -> 
         return lines_of(lambda: kept.of(ON_A_NODE))
 
     assert first_query(prepared=True) < first_query(prepared=False)
+
+
+def test_the_first_provider_of_a_fleet_may_share() -> None:
+    fleet = Fleet()
+    anything = CandidateQuery((RequestGroup({}, required=(frozenset({"CUSTOM_FAST"}),)),))
+    kept = feasibilities(fleet).of(anything)
+    fleet.apply(ProviderChanged("nfs", 0, None, ProviderFacts("nfs", None, 0)))
+    fleet.apply(InventoryChanged("nfs", {}, {"DISK_GB": Inventory(9)}))
+    fleet.apply(TraitsChanged("nfs", (), (SHARING,)))
+    fleet.apply(AggregatesChanged("nfs", (), ("agg-a",)))
+    kept.catch_up()
+    assert not len(kept.local_roots())

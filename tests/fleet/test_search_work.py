@@ -287,3 +287,16 @@ def test_hosts_without_a_class_are_not_evaluated() -> None:
     assert 10 * work_of(fleet, lambda: list(choices(fleet, lacking, kept=True))) < work_of(
         fleet, lambda: list(choices(fleet, pair(), kept=True))
     )
+
+
+def test_an_expensive_query_of_a_client_drops_none_of_the_scheduler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("roost.fleet.feasibility.MOST_QUERIES", 4)
+    fleet = fleet_of(wide(200))
+    kept = feasibilities(fleet)
+    used = [kept.of(amounts(number)) for number in range(2, 6)]
+    for number in range(20, 26):
+        with fleet.meter.limited(WorkBudget(100)), pytest.raises(TooMuchWork):
+            kept.for_answer(amounts(number))
+    assert [kept.of(amounts(number)) for number in range(3, 6)] == used[1:]

@@ -53,6 +53,7 @@ def test_what_a_whole_collection_finds_alive_is_visited_no_more():
 
 def test_exempt_garbage_is_found_when_very_much_is_exempt(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("roost.ledger.collector.SPARE_OBJECTS", -gc.get_freeze_count() - 10_000_000)
+    monkeypatch.setattr("roost.ledger.collector.ROUNDS", 1)
     keep_what_is_loaded()
     cycle = Cycle()
     gc.collect()
@@ -60,3 +61,12 @@ def test_exempt_garbage_is_found_when_very_much_is_exempt(monkeypatch: pytest.Mo
     del cycle
     gc.collect()
     assert seen() is None
+
+
+def test_a_whole_collection_comes_after_as_many_objects_however_many_are_exempt():
+    exempt = [[] for _ in range(2_000_000)]
+    keep_what_is_loaded()
+    whole = gc.get_stats()[2]["collections"]
+    kept = [[] for _ in range(150_000)]
+    assert gc.get_stats()[2]["collections"] > whole
+    assert len(kept) < len(exempt)

@@ -64,10 +64,12 @@ class Feasibilities:
         known = key in self._of
         if not known and self._current_forms().scattered > _MOST_SCATTERED:
             return None
-        found = self._of_key(key, query)
-        if not known:
-            self._of.move_to_end(key, last=False)
-        return found
+        try:
+            return self._of_key(key, query)
+        finally:
+            # Also when it takes too much work: what is evaluated so far is the first to be dropped.
+            if not known and key in self._of:
+                self._of.move_to_end(key, last=False)
 
     def is_evaluated(self, query: CandidateQuery) -> bool:
         """Return whether a query is kept and all trees have been evaluated for it."""

@@ -195,7 +195,9 @@ class Feasibility:
         forms = self._forms
         self._regroupings = forms.regroupings
         codes, variants = self._codes_now(), forms.variant_of[: forms.n_trees]
-        lacking = np.array([self._is_lacking(number) for number in range(len(forms.variants))])
+        lacking = np.array(
+            [self._is_lacking(number) for number in range(len(forms.variants))], dtype=np.bool_
+        )
         for tree in np.flatnonzero((codes == LACKING) & ~lacking[variants]).tolist():
             self._evaluate_tree(tree)
         trees = np.flatnonzero((codes > LACKING) & (self._codes.variants()[codes] != variants))

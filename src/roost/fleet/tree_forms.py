@@ -248,7 +248,9 @@ class TreeForms:
     def _regroup(self, pool: int) -> None:
         """Update the variants of the trees that a pool begins or ceases to serve."""
         self.regroupings += 1
-        variants = np.array([any(pool == each for each, _ in one.pools) for one in self.variants])
+        variants = np.array(
+            [any(pool == each for each, _ in one.pools) for one in self.variants], dtype=np.bool_
+        )
         here = self.form_of[: self.n_trees] >= 0
         before = variants[self.variant_of[: self.n_trees]] & here
         now = np.zeros(self.n_trees, dtype=np.bool_)

@@ -24,10 +24,10 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import DEFAULT_FILTERS, options_from
 from roost.scheduler.plugins import plugin_names
 from roost.scheduler.plugins.plugin_calls import verdict
-from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER
+from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER, PluginClass
 from roost.scheduler.plugins.plugin_names import built_ins
 from roost.scheduler.plugins.plugin_options import PluginOptions
-from roost.scheduler.plugins.plugins import Plugins
+from roost.scheduler.plugins.plugins import Filter, Plugins
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.weights import HostWeights, multiplier_of
 from roost.scheduler.request.scheduling_request import GroupPlacement
@@ -162,6 +162,25 @@ def test_unknown_weigher() -> None:
 def test_plugin_that_cannot_be_used(name: str, text: str) -> None:
     with pytest.raises(UnknownPlugin, match=text):
         named_filters(name)
+
+
+def test_plugin_of_an_earlier_protocol_is_refused_with_what_to_change() -> None:
+    class HasDomain:
+        name = "HasDomain"
+
+        def mask(self, hosts: object, request: object, progress: object) -> None:
+            """All pass."""
+
+        def domain(self, hosts: object) -> None:
+            """Whole racks."""
+
+    class Inherits(Filter):
+        name = "Inherits"
+
+    with pytest.raises(UnknownPlugin, match="say reads_other_hosts = True"):
+        PluginClass.of(FILTER, HasDomain)
+    with pytest.raises(UnknownPlugin, match="does not inherit from Filter or Weigher"):
+        PluginClass.of(FILTER, Inherits)
 
 
 def test_scheduler_does_not_start_with_an_unknown_plugin() -> None:

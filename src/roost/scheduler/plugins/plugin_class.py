@@ -18,6 +18,9 @@ _PLAIN: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
 }
 """The method of a plain class, and the plugin around one."""
 
+_OF_PLUGINS: Final = "roost.scheduler.plugins.plugins"
+"""The module of `Filter` and `Weigher`, which hold the members of plugins as they were read."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginClass:
@@ -47,12 +50,16 @@ class PluginClass:
         """Return what a class of filters or weighers (``kind``) declares.
 
         Raises:
-            UnknownPlugin: it lacks a required member.
+            UnknownPlugin: it lacks a required member, or has one that is not read any more.
         """
+        if any(each.__module__ == _OF_PLUGINS for each in getattr(found, "__mro__", ())):
+            raise UnknownPlugin("a plugin is a class of its own: it does not inherit from Filter or Weigher")
         method, wrapper = _PLAIN[kind]
         is_plain = hasattr(found, method) and not (hasattr(found, "mask") or hasattr(found, "raw"))
         if not is_plain and (lacking := _lacking(kind, found)):
             raise UnknownPlugin(f"it lacks {', '.join(lacking)}")
+        if not is_plain and hasattr(found, "domain"):
+            raise UnknownPlugin("its domain(hosts) is not read any more: say reads_other_hosts = True")
         key = multiplier_key_of(found) if kind == WEIGHER else ""
         return cls(
             make=(lambda *own: wrapper(found(*own))) if is_plain else found,
