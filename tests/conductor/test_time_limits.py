@@ -18,6 +18,7 @@ from roost.state.cell_database.overdue_work import SESSION, session_name
 from roost.state.leases import AcquireLease, renew_lease
 from roost.storage import DatabaseUnavailable
 from support.cells import NOW, instance, opened_cell
+from support.works import arguments_of
 
 LIMITS = TimeLimits(build_seconds=100.0, destroy_seconds=100.0)
 
@@ -84,7 +85,7 @@ def test_builds_of_a_large_outage_are_ended_by_several_transactions(tmp_path) ->
 
             class Counting(Clock):
                 async def write(self, work):
-                    ended.append(len(work.keys))
+                    ended.append(len(arguments_of(work)["keys"]))
                     return await super().write(work)
 
             await Counting(cell, looks=22).run(limit_builds, cell.name, LIMITS)
