@@ -195,10 +195,7 @@ class Feasibility:
         forms = self._forms
         self._regroupings = forms.regroupings
         codes, variants = self._codes_now(), forms.variant_of[: forms.n_trees]
-        lacking = np.array(
-            [self._is_lacking(number) for number in range(len(forms.variants))], dtype=np.bool_
-        )
-        for tree in np.flatnonzero((codes == LACKING) & ~lacking[variants]).tolist():
+        for tree in np.flatnonzero((codes == LACKING) & ~self._lacking_variants()[variants]).tolist():
             self._evaluate_tree(tree)
         trees = np.flatnonzero((codes > LACKING) & (self._codes.variants()[codes] != variants))
         pairs, inverse = distinct(codes[trees].astype(np.intp) * len(forms.variants) + variants[trees])
@@ -294,14 +291,17 @@ class Feasibility:
         form, pools = self._forms.variants[variant]
         return not (pools or self._terms.asked <= form.all_classes)
 
+    def _lacking_variants(self) -> Bools:
+        """Return `_is_lacking` by variant: bool[len(variants)]."""
+        variants = self._forms.variants
+        self._meter.spend_once(len(variants) // 2)
+        return np.array([self._is_lacking(number) for number in range(len(variants))], dtype=np.bool_)
+
     def _lacking_forms(self) -> Bools:
         """Return for each form whether all its trees lack a class of the query: bool[len(forms)]."""
-        forms = self._forms
-        self._meter.spend_once(len(forms.variants) // 2)
-        found: Bools = np.ones(len(forms.forms), dtype=np.bool_)
-        for number, (form, _) in enumerate(forms.variants):
-            if not self._is_lacking(number):
-                found[form.number] = False
+        form_of = np.array([form.number for form, _ in self._forms.variants], dtype=np.intp)
+        found: Bools = np.ones(len(self._forms.forms), dtype=np.bool_)
+        found[form_of[~self._lacking_variants()]] = False
         return found
 
     # Reading
