@@ -326,7 +326,9 @@ def asks(draw: st.DrawFn, number: int) -> Ask:
         elif wish == "group":
             policy = draw(st.sampled_from(["affinity", "anti-affinity", "anti-affinity"]))
             members = draw(st.lists(st.sampled_from([*_HOSTS, "elsewhere"]), max_size=2))
-            wishes[wish] = ServerGroup("group", policy, tuple(members), draw(st.integers(1, 2)))
+            # A group of its own: one group has one policy, and its members from earlier requests would be
+            # known to the ledger and not to a spec with drawn hosts.
+            wishes[wish] = ServerGroup(f"group{number}", policy, tuple(members), draw(st.integers(1, 2)))
         elif wish == "availability_zone":
             wishes[wish] = draw(st.sampled_from(["az0", "az1", "nova"]))
         elif wish == "required_traits":
