@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
+from roost.bench.errors import DidNotStart
 from roost.bench.loopback import free_port, free_ports
 from roost.bench.postgresql import POSTGRESQL
 from roost.bench.server_process import ServerProcess, find_program, run_setup
@@ -123,17 +124,34 @@ class GaleraNode(MariaDB):
     def start(self, *more: str) -> None:
         """Start, and wait until it answers. One that has run before goes on from its data."""
         if self._has_run:
-            self.recover()
+            self.rejoin()
         else:
             self.launch(*more)
-        self._has_run = True
-        self.wait()
+            self._has_run = True
+            self.wait()
 
     def answers(self) -> bool:
         try:
             return [row[1] for row in self.ask("SHOW STATUS LIKE 'wsrep_ready'")] == ["ON"]
         except DBAPIError:
             return False
+
+    def rejoin(self) -> None:
+        """Start again after a kill, and wait until it answers.
+
+        A copy of all data ends a node that asks for it while its donor is busy; an init system starts such a
+        node again, and so does this.
+        """
+        for left in (2, 1, 0):
+            self.recover()
+            try:
+                self.wait()
+            except DidNotStart:
+                self.kill()
+                if not left:
+                    raise
+            else:
+                return
 
     def recover(self) -> None:
         """Start again after a kill, at the position of its data, so that it does not copy all."""

@@ -155,8 +155,7 @@ def test_a_node_of_galera_is_killed_and_the_others_go_on(servers: Servers, tmp_p
             until("its process refuses", lambda: load.refused_writes[2] > 3 and load.refused_reads[2] > 3)
             others = [load.done_by(number) for number in (0, 1)]
             until("the others go on", lambda: all(load.done_by(n) > others[n] + 10 for n in (0, 1)))
-            node.recover()
-            node.wait()
+            node.rejoin()
             before = load.done_by(2)
             until("its process is back", lambda: load.done_by(2) > before + 10)
 
