@@ -25,6 +25,7 @@ from roost.scheduler.nodes.feed import NodeFeed
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
+from roost.scheduler.selection.replacement import AlternateRequest
 from roost.state.api_database.build_requests import AcceptRequest
 from roost.state.api_database.operator_words import WordStore
 from roost.state.cell_database.disabled import enable_host, read_flags
@@ -203,7 +204,15 @@ def test_alternate_that_was_disabled_is_passed_over(tmp_path: Path) -> None:
                     await made.hosts.enable(each.host, False)
                 with pytest.raises(NoAlternate) as caught:
                     await made.schedulers[scheduler].use_alternate(
-                        wanted(), f"p{made.made}", failed, "no IP", alternates, run="run", request_id="req"
+                        AlternateRequest(
+                            wanted(),
+                            f"p{made.made}",
+                            failed,
+                            tuple(alternates),
+                            reason="no IP",
+                            run="run",
+                            request_id="req",
+                        )
                     )
                 assert {each.refusal for each in caught.value.tries} == {"the host is disabled"}
                 for each in alternates:

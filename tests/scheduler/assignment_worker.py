@@ -23,6 +23,7 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
+from roost.scheduler.selection.replacement import AlternateRequest
 from roost.storage import Database
 from support.clouds import NOW, Kept
 from support.hardware_clouds import OPTIONS, REQUESTS, hardware_cloud, node_report, providers_of
@@ -109,7 +110,7 @@ class Worker:
         self._say("moving", chosen.instance)
         try:
             found = await self._scheduler.use_alternate(
-                wanted, chosen.instance, chosen.selected, "drill", chosen.alternates, run="", request_id=""
+                AlternateRequest(wanted, chosen.instance, chosen.selected, chosen.alternates, reason="drill")
             )
         except NoAlternate:
             self._say("placed", chosen.instance, chosen.selected.node)

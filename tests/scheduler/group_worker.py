@@ -17,6 +17,7 @@ from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
+from roost.scheduler.selection.replacement import AlternateRequest
 from roost.storage import Database
 from support.clouds import NOW, Kept, flat, spec
 
@@ -85,7 +86,7 @@ class Worker:
         self._say("moving", chosen.instance)
         try:
             found = await self._scheduler.use_alternate(
-                wanted, chosen.instance, chosen.selected, "drill", chosen.alternates, run="", request_id=""
+                AlternateRequest(wanted, chosen.instance, chosen.selected, chosen.alternates, reason="drill")
             )
         except NoAlternate:
             self._say("placed", chosen.instance, chosen.selected.node)

@@ -21,6 +21,7 @@ from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.plugins.pci_options import PciOptions
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
+from roost.scheduler.selection.replacement import AlternateRequest
 from support.clouds import NOW, Cloud, Kept, Provider, filled, flat, report, spec, uuid_of
 from support.numa_hosts import two_cells
 from support.scheduling import INSTANCES, Room, Within
@@ -189,7 +190,15 @@ def test_an_alternate_has_devices_of_its_own(within: Within) -> None:
         )
         await room.scheduler.select_destinations(HostRequest(taker, tuple(INSTANCES[1:2])))
         swapped = await room.scheduler.use_alternate(
-            wanted, INSTANCES[0], one.selected, "broken", one.alternates, run=one.run, request_id="req-1"
+            AlternateRequest(
+                wanted,
+                INSTANCES[0],
+                one.selected,
+                one.alternates,
+                reason="broken",
+                run=one.run,
+                request_id="req-1",
+            )
         )
         assert swapped.selected is not None
         assert swapped.selected.host == one.alternates[1].host
@@ -201,7 +210,15 @@ def test_an_alternate_has_devices_of_its_own(within: Within) -> None:
         failed, full = swapped.selected, one.alternates[:1]
         with pytest.raises(NoAlternate):
             await room.scheduler.use_alternate(
-                wanted, INSTANCES[0], failed, "broken", full, run=one.run, request_id="req-1"
+                AlternateRequest(
+                    wanted,
+                    INSTANCES[0],
+                    failed,
+                    tuple(full),
+                    reason="broken",
+                    run=one.run,
+                    request_id="req-1",
+                )
             )
 
     within(two_cards_each(3), work, options())

@@ -25,7 +25,7 @@ from roost.scheduler.gateways.local_replacement import UseAlternate
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.selection.host_pools import HostPools
-from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.replacement import AlternateRequest, Replacement, ReplacementRequest
 from support.clouds import NOW, holding, report, spec
 from support.offering import named_filters, scheduling_request
 
@@ -116,7 +116,8 @@ class World:
         row = self.row
         if row.state != FAILED:
             return
-        request = ReplacementRequest(scheduling=self.query, failed=row.selection, alternates=row.alternates)
+        asked = AlternateRequest(self.query.spec, self.query.instances[0], row.selection, row.alternates)
+        request = ReplacementRequest.of(asked, self.query)
         try:
             found = self.run(UseAlternate(request, self.pools))
         except NothingClaimed:

@@ -22,6 +22,7 @@ from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
+from roost.scheduler.selection.replacement import AlternateRequest
 from support.clouds import NOW, Cloud, Kept, Provider, filled, over_http, report, spec, uuid_of
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -229,7 +230,15 @@ def test_alternate_is_used_without_a_claim() -> None:
         assert placed.selected.generation is None, "nothing is claimed"
         table.update([msgspec.structs.replace(old(1), enabled=False)])
         found = await scheduler.use_alternate(
-            spec(4), placed.instance, placed.selected, "no IP", placed.alternates, run="r", request_id="q"
+            AlternateRequest(
+                spec(4),
+                placed.instance,
+                placed.selected,
+                placed.alternates,
+                reason="no IP",
+                run="r",
+                request_id="q",
+            )
         )
         assert found.selected is not None
         assert found.selected.host == "host2"

@@ -24,6 +24,7 @@ from roost.process.logs import RequestIds, serving
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
 from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, one_line, result_of
+from roost.scheduler.selection.replacement import AlternateRequest
 from roost.state.cell_database.arrivals import find_instances
 from roost.state.cell_database.attempts import ended_attempts_of
 from roost.state.cell_database.building import AttemptKey, abandon_instance, reason_of, reassign_instance
@@ -195,13 +196,15 @@ async def _move_now(context: CellConductorContext, work: CellQueue, instance: In
     try:
         with serving(RequestIds(instance.request_id)):
             found = await context.scheduler.use_alternate(
-                spec_of(instance),
-                instance.uuid,
-                claimed_by(instance, work.cell),
-                instance.reason or "",
-                instance.alternates,
-                run=instance.run,
-                request_id=instance.request_id,
+                AlternateRequest(
+                    spec_of(instance),
+                    instance.uuid,
+                    claimed_by(instance, work.cell),
+                    instance.alternates,
+                    reason=instance.reason or "",
+                    run=instance.run,
+                    request_id=instance.request_id,
+                )
             )
     except NoAlternate as none:
         metrics.MOVES.labels("refused").inc(len(none.tries))

@@ -3,32 +3,22 @@
 The scheduler and placement may be in this process, or clients over HTTP.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.spec import Destination, RequestSpec
 from roost.model.unread import UnreadKey
 from roost.placement.interface import Placement
 from roost.process.asyncio_context import AsyncioContext, Transactor
 from roost.process.context import Context
 from roost.scheduler.request.scheduling_request import HostRequest
-from roost.scheduler.selection.replacement import Replacement
+from roost.scheduler.selection.replacement import AlternateRequest, Replacement
 
 
 class AlternateScheduler(Protocol):
     """A scheduler as a cell's conductor needs it: it only claims alternates."""
 
-    async def use_alternate(
-        self,
-        spec: RequestSpec,
-        instance: str,
-        failed: Selection,
-        reason: str,
-        alternates: Sequence[Selection],
-        *,
-        run: str,
-        request_id: str,
-    ) -> Replacement:
+    async def use_alternate(self, request: AlternateRequest) -> Replacement:
         """Claim the next alternate of an instance in place of the host on which its build failed."""
 
 

@@ -13,6 +13,7 @@ from roost.ledger import LedgerError
 from roost.model.reasons import WeighedHost
 from roost.model.record import (
     ABANDONED,
+    FAILED,
     PENDING,
     REFUSED,
     Asked,
@@ -20,8 +21,9 @@ from roost.model.record import (
     RecordSink,
     Run,
     Settings,
+    end_of,
 )
-from roost.model.spec import Destination, Selection
+from roost.model.spec import Destination
 from roost.model.text import error_text
 from roost.model.unread import UnreadKey
 from roost.placement.errors import PlacementError
@@ -33,7 +35,7 @@ from roost.scheduler.request.rebuild import is_rebuild
 from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.run_id import new_run_id
 from roost.scheduler.selection.outcome import Basis, ClaimAttempt, Outcome
-from roost.scheduler.selection.replacement import Replacement
+from roost.scheduler.selection.replacement import AlternateRequest, Replacement
 from roost.storage import StorageError
 
 _log = structlog.get_logger()
@@ -197,28 +199,33 @@ def weighed_in(outcome: Outcome) -> tuple[WeighedHost, ...]:
     )
 
 
-def attempts_after(
-    run: str, request_id: str, at: float, failed: Selection, found: Replacement
-) -> list[Attempt]:
-    """Return the attempts to claim alternates after a failure.
+def attempts_after(request: AlternateRequest, at: float, found: Replacement) -> list[Attempt]:
+    """Return the attempt that failed, and the attempts to claim alternates after it.
 
     A claimed alternate has its own ordinal, which counts the alternates before it: a repeated call does not
     judge these again.
     """
+    run, request_id, failed = request.run, request.request_id, request.failed
+    ended = end_of(
+        failed, FAILED, at, run=run, request_id=request_id, instance=request.instance, reason=request.reason
+    )
     tries, last = found.tries, failed.ordinal + len(found.tries)
     if found.selected is not None:
         last = found.selected.ordinal
     return [
-        _attempt(
-            run,
-            request_id,
-            at,
-            tried,
-            last - len(tries) + place,
-            PENDING if tried.refusal is None else REFUSED,
-            tried.refusal,
-        )
-        for place, tried in enumerate(tries, 1)
+        ended,
+        *(
+            _attempt(
+                run,
+                request_id,
+                at,
+                tried,
+                last - len(tries) + place,
+                PENDING if tried.refusal is None else REFUSED,
+                tried.refusal,
+            )
+            for place, tried in enumerate(tries, 1)
+        ),
     ]
 
 

@@ -3,7 +3,7 @@
 import math
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import msgspec
@@ -11,8 +11,8 @@ import structlog
 
 from roost.ledger import LedgerError
 from roost.model.reasons import Reasons
-from roost.model.record import FAILED, RecordSink, end_of
-from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.record import RecordSink
+from roost.model.spec import Destination, RequestSpec
 from roost.model.text import error_text
 from roost.model.unread import UnreadKey
 from roost.model.what_if import Scenario, WhatIf
@@ -30,7 +30,7 @@ from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRe
 from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.run_records import RunRecord, attempts_after
 from roost.scheduler.selection.outcome import ClaimAttempt
-from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.replacement import AlternateRequest, Replacement, ReplacementRequest
 from roost.scheduler.settings import settings_of
 from roost.storage import StorageError
 
@@ -160,8 +160,9 @@ class Scheduler:
             ValueError: the request contradicts itself, see `HostRequest.check`.
         """
         request.check()
+        seed = self._seeds()
         record = RunRecord(
-            request, self.table, self._records, self._clock, seed=self._seeds(), settings=self._settings
+            request, self.table, self._records, self._clock, seed=seed, settings=self._settings
         )
         run, deadline = record.run, self._deadline()
 
@@ -170,13 +171,11 @@ class Scheduler:
         ) -> tuple[SchedulingRequest, Decided]:
             warnings = self._reader.warnings(request)
             derived = await self._reader.derived(
-                request,
+                msgspec.structs.replace(request, run=run.id, generations={**run.generations, **replaced}),
                 run.started_at,
-                run=run.id,
-                seed=run.seed,
+                seed=seed,
                 deadline=deadline,
                 monotonic=self._monotonic,
-                generations={**run.generations, **replaced},
                 word=word,
             )
             record.asked(derived, warnings)
@@ -252,28 +251,12 @@ class Scheduler:
             supposed = Supposition(spec, self._options, limit, self._clock(), scenario)
             return await self._gateway.what_if(supposed)
 
-    async def use_alternate(
-        self,
-        spec: RequestSpec,
-        instance: str,
-        failed: Selection,
-        reason: str,
-        alternates: Sequence[Selection],
-        *,
-        run: str,
-        request_id: str,
-    ) -> Replacement:
+    async def use_alternate(self, request: AlternateRequest) -> Replacement:
         """Claim the next alternate of an instance in place of the host that failed it.
 
         Each alternate is checked again on the present state: heartbeat and state of its host, room, filters
         and server group. The first that passes takes over the claim, by one write at the generation
         of ``failed``. The call may be repeated: if the claim was moved already, that alternate is the result.
-
-        Args:
-            spec: the request spec that the instance was placed by.
-            failed: the selection that the instance is claimed on. reason: why it failed there.
-            alternates: the alternates that are left, best first.
-            run: the id of the run that chose them. request_id: of the user's request.
 
         The failed attempt, the alternates that were passed over, each with the reason, and the claim are put
         into the records. Nothing is recorded if it raises anything but `NoAlternate`.
@@ -289,23 +272,21 @@ class Scheduler:
             StorageError, LedgerError: a database of this process fails.
         """
         now, deadline = self._clock(), self._deadline()
-        held, left, tries = failed, tuple(alternates), tuple[ClaimAttempt, ...]()
-
-        asked = HostRequest(spec, (instance,), run=run, request_id=request_id)
+        run, instance = request.run, request.instance
+        wanted = HostRequest(request.spec, (instance,), run=run, request_id=request.request_id)
+        left, tries = request, tuple[ClaimAttempt, ...]()
 
         async def deciding(word: TakenWords | None, _: Mapping[str, int]) -> Replacement:
-            nonlocal held, left, tries
+            nonlocal left, tries
             derived = await self._reader.derived(
-                asked, now, deadline=deadline, monotonic=self._monotonic, word=word
+                wanted, now, deadline=deadline, monotonic=self._monotonic, word=word
             )
             try:
-                found = await self._gateway.use_alternate(
-                    ReplacementRequest(scheduling=derived, failed=held, alternates=left)
-                )
+                found = await self._gateway.use_alternate(ReplacementRequest.of(left, derived))
             except NewerWord as newer:
-                if newer.taken_away is not None:
-                    held, left = newer.taken_away.selected, newer.taken_away.alternates
-                    tries += newer.taken_away.tries
+                if (taken := newer.taken_away) is not None:
+                    left = msgspec.structs.replace(left, failed=taken.selected, alternates=taken.alternates)
+                    tries += taken.tries
                 raise
             return msgspec.structs.replace(found, tries=(*tries, *found.tries))
 
@@ -316,17 +297,15 @@ class Scheduler:
             raise
         except Exception as error:
             text = f"{type(error).__name__}: {error_text(error)}"
-            _log.exception("an alternate could not be checked", run=run, request_id=request_id)
+            _log.exception("an alternate could not be checked", run=run, request_id=request.request_id)
             raise SchedulerFault(f"the scheduler or a plugin failed: {text}") from error
-        at = self._clock()
-        ended = end_of(failed, FAILED, at, run=run, request_id=request_id, instance=instance, reason=reason)
-        self._records.put([], [ended, *attempts_after(run, request_id, at, failed, found)])
+        self._records.put([], attempts_after(request, self._clock(), found))
         if found.selected is None:
             self.table.release(instance)
             raise NoAlternate(found.tries)
         index = self.table.index_of_node(found.selected.node)
         if index is not None:
-            self.table.claim(instance, index, *taken_by(spec), found.selected.assignment)
+            self.table.claim(instance, index, *taken_by(request.spec), found.selected.assignment)
         return found
 
     def _rebuild(self, request: SchedulingRequest) -> Decided:

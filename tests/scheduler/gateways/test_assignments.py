@@ -13,6 +13,7 @@ from roost.model.assignment import Assignment
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.scheduler import NoValidHost
 from roost.scheduler.request.scheduling_request import HostRequest
+from roost.scheduler.selection.replacement import AlternateRequest
 from support.clouds import spec, uuid_of
 from support.hardware_clouds import OPTIONS, REQUESTS, check_assignments, hardware_cloud, node_report
 from support.wire import INSTANCES, Answer, Room, Within
@@ -83,12 +84,12 @@ def test_an_alternate_gets_an_assignment_of_its_own_and_a_second_call_tells_it(w
     async def work(room: Room) -> None:
         [one] = await room.scheduler.select_destinations(HostRequest(PINNED, tuple(INSTANCES[:1]), 1))
         first = one.selected.assignment
-        arguments = (PINNED, one.instance, one.selected, "no disk", one.alternates)
-        swapped = await room.scheduler.use_alternate(*arguments, run="", request_id="")
+        request = AlternateRequest(PINNED, one.instance, one.selected, one.alternates, reason="no disk")
+        swapped = await room.scheduler.use_alternate(request)
         assert swapped.selected is not None
         assert assigned(room) == {one.instance: swapped.selected.assignment}
         assert swapped.selected.assignment != first
-        again = await room.scheduler.use_alternate(*arguments, run="", request_id="")
+        again = await room.scheduler.use_alternate(request)
         assert again.selected is not None
         assert again.selected.assignment == swapped.selected.assignment
 

@@ -26,6 +26,7 @@ from roost.scheduler.errors import NoAlternate, PlacementUnavailable
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
+from roost.scheduler.selection.replacement import AlternateRequest
 from support.clouds import NOW, Kept, flat, spec, uuid_of
 from support.seeds import nightly_seed
 
@@ -335,13 +336,15 @@ async def swap(world: World, instance: str, failed: int, alternates: Sequence[in
     ASKER.set(instance[-1])
     try:
         found = await world.scheduler().use_alternate(
-            spec(group=world.group),
-            instance,
-            selection(failed),
-            "it burned",
-            [selection(each) for each in alternates],
-            run="run",
-            request_id="req",
+            AlternateRequest(
+                spec(group=world.group),
+                instance,
+                selection(failed),
+                tuple(selection(each) for each in alternates),
+                reason="it burned",
+                run="run",
+                request_id="req",
+            )
         )
     except NoAlternate:
         return None

@@ -22,6 +22,7 @@ from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, NumaModel
 from roost.scheduler.request.options import RequestFilterOptions
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
+from roost.scheduler.selection.replacement import AlternateRequest
 from support.clouds import NOW, Cloud, Kept, Provider, filled, flat, over_http, report, spec, uuid_of
 from support.wire import Room, Within
 
@@ -124,13 +125,15 @@ def test_an_alternate_gives_its_own_nodes(tmp_path: Path, wire: bool) -> None:
             for wanted in (spec(4, 1024, extra_specs=TWO_NODES), spec(6, 512)):
                 [placed] = await scheduler.select_destinations(HostRequest.new(wanted, 1, 1))
                 found = await scheduler.use_alternate(
-                    wanted,
-                    placed.instance,
-                    placed.selected,
-                    "no IP",
-                    placed.alternates,
-                    run=placed.run,
-                    request_id="req-1",
+                    AlternateRequest(
+                        wanted,
+                        placed.instance,
+                        placed.selected,
+                        placed.alternates,
+                        reason="no IP",
+                        run=placed.run,
+                        request_id="req-1",
+                    )
                 )
                 assert found.selected is not None
                 host = int(found.selected.host[-1])

@@ -7,6 +7,7 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate
 from roost.scheduler.errors import StaleClaim
 from roost.scheduler.request.scheduling_request import HostRequest
+from roost.scheduler.selection.replacement import AlternateRequest
 from support.clouds import flat, spec
 from support.wire import INSTANCES, Room, Within
 
@@ -67,7 +68,15 @@ def test_a_late_caller_does_not_move_a_claim_that_others_have_moved(within: With
         await room.placement.write_allocations([back])
         with pytest.raises(StaleClaim, match="generation 3, not 1"):
             await room.scheduler.use_alternate(
-                spec(), ONE, placed.selected, "no IP", placed.alternates, run=placed.run, request_id="req"
+                AlternateRequest(
+                    spec(),
+                    ONE,
+                    placed.selected,
+                    placed.alternates,
+                    reason="no IP",
+                    run=placed.run,
+                    request_id="req",
+                )
             )
         assert room.held() == {ONE: placed.selected.allocations}
 

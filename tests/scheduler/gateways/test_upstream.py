@@ -25,6 +25,7 @@ from roost.scheduler import NoValidHost, Scheduler, SchedulerError
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
+from roost.scheduler.selection.replacement import AlternateRequest
 from roost.scheduler.selection.selection import OFFERED
 from roost.web.auth.credentials import FixedCredentials
 from support.clouds import (
@@ -195,7 +196,15 @@ def test_claims_alternates_and_refusals(upstream: Upstream) -> None:
         assert held.allocations == one.selected.allocations
         assert held.consumer.consumer_type == "INSTANCE"
         swapped = await scheduler.use_alternate(
-            spec, one.instance, one.selected, "no IP", one.alternates, run=one.run, request_id="req-1"
+            AlternateRequest(
+                spec,
+                one.instance,
+                one.selected,
+                one.alternates,
+                reason="no IP",
+                run=one.run,
+                request_id="req-1",
+            )
         )
         assert swapped.selected is not None
         held = await placement.allocations_of(INSTANCES[0])

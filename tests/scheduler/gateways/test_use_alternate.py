@@ -9,7 +9,7 @@ from roost.model.spec import Destination
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.scheduler.errors import NoAlternate, NothingClaimed, PlacementRefused, PlacementUnavailable
-from roost.scheduler.selection.replacement import Replacement
+from roost.scheduler.selection.replacement import AlternateRequest, Replacement
 from support.clouds import AGGREGATES, Cloud, Provider, flat, holding, spec, uuid_of
 from support.wire import INSTANCES, Answer, Meddling, Room, Within, refused
 
@@ -20,13 +20,15 @@ CONSUMER = refused(409, "placement.concurrent_update", "consumer generation conf
 
 async def use(room: Room, placed: Destination, **more: object) -> Replacement:
     return await room.scheduler.use_alternate(
-        spec(**more),
-        placed.instance,
-        placed.selected,
-        "no IP",
-        placed.alternates,
-        run=placed.run,
-        request_id="req-1",
+        AlternateRequest(
+            spec(**more),
+            placed.instance,
+            placed.selected,
+            placed.alternates,
+            reason="no IP",
+            run=placed.run,
+            request_id="req-1",
+        )
     )
 
 

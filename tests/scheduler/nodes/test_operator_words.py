@@ -18,7 +18,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import ClaimAttempt, Outcome
-from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.replacement import AlternateRequest, Replacement, ReplacementRequest
 
 NODE = Subject("cell1", "a", "node-a")
 SPEC = RequestSpec(project_id="p", user_id="u", flavor=Flavor("f", 1, 0))
@@ -167,7 +167,9 @@ def test_alternate_that_a_word_concerns_has_failed_and_the_next_is_judged_by_the
             for each in "abcd"
         )
         found = await scheduler.use_alternate(
-            SPEC, "i", failed, "no IP", alternates, run="run", request_id="req"
+            AlternateRequest(
+                SPEC, "i", failed, tuple(alternates), reason="no IP", run="run", request_id="req"
+            )
         )
         assert found.selected is not None
         assert found.selected.host == "c"

@@ -13,7 +13,7 @@ from roost.ledger import Command, Held, State
 from roost.model.change import AllocationsChanged, ResourceClassChanged, TraitChanged
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup
-from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.spec import Destination, Selection
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
@@ -30,7 +30,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.scheduling_request import HostRequest, PlacementQueries, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
-from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.replacement import AlternateRequest, Replacement, ReplacementRequest
 from support.clouds import NOW, report
 
 T = TypeVar("T")
@@ -196,15 +196,14 @@ class SimulatedPlacement:
             for each in outcome.destinations
         )
 
-    def use_alternate(
-        self, spec: RequestSpec, instance: str, failed: Selection, alternates: Sequence[Selection]
-    ) -> Replacement:
+    def use_alternate(self, request: AlternateRequest) -> Replacement:
         """Swap a claim to an alternate. Raises `NoAlternate`, `NothingClaimed`, `StaleClaim`."""
-        asked = self._request(HostRequest(spec, (instance,)))
+        instance = request.instance
+        asked = self._request(HostRequest(request.spec, (instance,)))
         if not self._compares and self.held(instance):
-            failed = self._with_generation(instance, failed)
-        request = ReplacementRequest(scheduling=asked, failed=failed, alternates=tuple(alternates))
-        found = self.run(UseAlternate(request, self.pools))
+            failed = self._with_generation(instance, request.failed)
+            request = msgspec.structs.replace(request, failed=failed)
+        found = self.run(UseAlternate(ReplacementRequest.of(request, asked), self.pools))
         if found.selected is None:
             raise NoAlternate(found.tries)
         return msgspec.structs.replace(found, selected=self._with_generation(instance, found.selected))
@@ -232,7 +231,8 @@ class SimulatedPlacement:
     def _request(self, request: HostRequest) -> SchedulingRequest:
         self.runs += 1
         run, seed = f"run-{self.runs}", self.random.getrandbits(32)
-        return SchedulingRequest.of(request, PlacementQueries(_QUERY), _OPTIONS, NOW, run=run, seed=seed)
+        request = msgspec.structs.replace(request, run=run)
+        return SchedulingRequest.of(request, PlacementQueries(_QUERY), _OPTIONS, NOW, seed=seed)
 
 
 class _Ledger:

@@ -9,12 +9,12 @@ from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.types import MovedClaim, ProviderRefusal, SetInventories, TreeClaim
 from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.ledger import Held
-from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.spec import Destination
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.interface import Provider
 from roost.scheduler.errors import PlacementUnavailable
 from roost.scheduler.request.scheduling_request import HostRequest
-from roost.scheduler.selection.replacement import Replacement
+from roost.scheduler.selection.replacement import AlternateRequest, Replacement
 from roost.storage import OutcomeUnknown
 from support.simulation.agents import at_once
 from support.simulation.placement import SimulatedPlacement
@@ -49,16 +49,8 @@ class SchedulerService(CalledService):
     def select_destinations(self, request: HostRequest) -> tuple[Destination, ...]:
         return self._placement.select(request)
 
-    def use_alternate(
-        self,
-        spec: RequestSpec,
-        instance: str,
-        failed: Selection,
-        reason: str,
-        alternates: Sequence[Selection],
-        **ids: str,
-    ) -> Replacement:
-        return self._placement.use_alternate(spec, instance, failed, alternates)
+    def use_alternate(self, request: AlternateRequest) -> Replacement:
+        return self._placement.use_alternate(request)
 
     def unreachable(self, unknown: bool) -> Exception:
         """A scheduler in the process has a ledger whose answer is lost, one over HTTP a placement."""

@@ -18,6 +18,7 @@ from roost.scheduler.api.wire.answers import ShownDestinations, ShownReplacement
 from roost.scheduler.api.wire.language import language_of
 from roost.scheduler.errors import NoValidHost
 from roost.scheduler.request.scheduling_request import HostRequest
+from roost.scheduler.selection.replacement import AlternateRequest
 from roost.web.request import Request, Response
 
 MOST_INSTANCES = 1000
@@ -212,13 +213,14 @@ async def use_alternate(service: SchedulerService, req: Request, resp: Response)
         if not failed.ordinal:
             failed = msgspec.structs.replace(failed, ordinal=wanted.attempt)
         await service.refresh()
-        found = await service.scheduler.use_alternate(
+        request = AlternateRequest(
             spec,
             canonical_uuid(wanted.instance),
             failed,
-            wanted.reason,
-            [language.read_selection(each) for each in wanted.alternates],
+            tuple(language.read_selection(each) for each in wanted.alternates),
+            reason=wanted.reason,
             run=wanted.run,
             request_id=wanted.request_id or req.request_id,
         )
+        found = await service.scheduler.use_alternate(request)
     return language.show_replacement(found)

@@ -1,13 +1,13 @@
 """A scheduler over HTTP, with the calls of `roost.scheduler.Scheduler` that conductors make."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import httpx
 import msgspec
 
-from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.spec import Destination, RequestSpec
 from roost.model.unread import UnreadKey
 from roost.placement.errors import ConcurrentUpdate
 from roost.process.option_source import Source
@@ -19,7 +19,7 @@ from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.run_id import new_run_id
 from roost.scheduler.selection.claim_result import named
 from roost.scheduler.selection.outcome import ClaimAttempt
-from roost.scheduler.selection.replacement import Replacement
+from roost.scheduler.selection.replacement import AlternateRequest, Replacement
 from roost.web.auth import IdentityUnavailable
 from roost.web.auth.credentials import Caller, Credentials
 from roost.web.idempotency import HEADER
@@ -136,33 +136,23 @@ class HttpScheduler:
             raise SchedulerUnavailable(f"the scheduler gives no answer in {CHECK_SECONDS:.0f} s") from error
         return found.warnings
 
-    async def use_alternate(
-        self,
-        spec: RequestSpec,
-        instance: str,
-        failed: Selection,
-        reason: str,
-        alternates: Sequence[Selection],
-        *,
-        run: str,
-        request_id: str,
-    ) -> Replacement:
+    async def use_alternate(self, request: AlternateRequest) -> Replacement:
         """As `roost.scheduler.Scheduler.use_alternate`.
 
         Raises what that raises, and `SchedulerUnavailable` and `SchedulerRefused`.
         """
+        instance = request.instance
         body = {
-            "request_spec": spec,
+            "request_spec": request.spec,
             "instance": instance,
-            "failed": failed,
-            "alternates": alternates,
-            "reason": reason[:LONGEST_REASON] or "unknown",
-            "run": run or "unknown",
-            "request_id": request_id or None,
+            "failed": request.failed,
+            "alternates": request.alternates,
+            "reason": request.reason[:LONGEST_REASON] or "unknown",
+            "run": request.run or "unknown",
+            "request_id": request.request_id or None,
         }
-        found = await self._asked(
-            "/v1/use_alternate", body, ShownReplacement, Moving(instance, failed.generation)
-        )
+        moving = Moving(instance, request.failed.generation)
+        found = await self._asked("/v1/use_alternate", body, ShownReplacement, moving)
         tries = tuple(
             ClaimAttempt(instance, each.host, "", each.cell, 0.0, each.refusal) for each in found.tried
         )

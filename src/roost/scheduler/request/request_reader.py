@@ -1,7 +1,7 @@
 """`RequestReader`: from what a caller asks for to what a run decides on."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any
+from typing import Unpack
 
 from roost.model.spec import RequestSpec
 from roost.model.text import error_text
@@ -13,7 +13,12 @@ from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild
 from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.request_filters.routed_networks import segments_of
-from roost.scheduler.request.scheduling_request import HostRequest, PlacementQueries, SchedulingRequest
+from roost.scheduler.request.scheduling_request import (
+    HostRequest,
+    PlacementQueries,
+    RunTerms,
+    SchedulingRequest,
+)
 from roost.scheduler.selection.host_pools import HostPools
 
 Aggregates = Callable[[Collection[str]], Awaitable[Mapping[str, frozenset[str]]]]
@@ -49,13 +54,13 @@ class RequestReader:
         spec = request.spec
         return self.checked(spec) if request.strict else self.unread(spec, of_nova=request.of_nova)
 
-    async def derived(self, request: HostRequest, now: float, **run: Any) -> SchedulingRequest:
-        """Return the scheduling request of a run that begins now. ``run``: see `SchedulingRequest.of`.
+    async def derived(self, request: HostRequest, now: float, **terms: Unpack[RunTerms]) -> SchedulingRequest:
+        """Return the scheduling request of a run that begins now, in seconds since the epoch.
 
         Raises: `BadRequestSpec`, and the errors of ``aggregates``.
         """
         queries = await self._queries(request.spec)
-        return SchedulingRequest.of(request, queries, self._options, now, **run)
+        return SchedulingRequest.of(request, queries, self._options, now, **terms)
 
     def check_keys(self, request: SchedulingRequest) -> None:
         """Check that each plugin can read a request. Raises: `BadRequestSpec`, `SchedulerFault`."""

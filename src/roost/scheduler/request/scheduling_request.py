@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypedDict, Unpack
 
 import msgspec
 import numpy as np
@@ -88,6 +89,16 @@ class PlacementQueries(msgspec.Struct, frozen=True):
     demand: Demand | None = None
 
 
+class RunTerms(TypedDict, total=False):
+    """Keyword arguments for the fields of a `SchedulingRequest` that neither the caller nor the options
+    give."""
+
+    seed: int
+    deadline: float
+    monotonic: Callable[[], float]
+    word: TakenWords | None
+
+
 class SchedulingRequest(HostRequest, frozen=True, kw_only=True, dict=True):
     """A request of a caller, with all that one run of the scheduler derives from it or adds.
 
@@ -118,23 +129,16 @@ class SchedulingRequest(HostRequest, frozen=True, kw_only=True, dict=True):
         queries: PlacementQueries,
         options: SchedulerOptions,
         now: float,
-        *,
-        run: str | None = None,
-        generations: Mapping[str, int] | None = None,
-        seed: int = 0,
-        deadline: float = math.inf,
-        monotonic: Callable[[], float] = time.monotonic,
-        word: TakenWords | None = None,
+        **terms: Unpack[RunTerms],
     ) -> "SchedulingRequest":
-        """Return the scheduling request of a caller's request. ``run``, ``generations``: in place of the
-        caller's."""
+        """Return the scheduling request of a caller's request."""
         found = cls(
             request.spec,
             request.instances,
             request.num_alternates,
             request.min_count,
-            request.generations if generations is None else generations,
-            request.run if run is None else run,
+            request.generations,
+            request.run,
             request.request_id,
             request.global_request_id,
             request.strict,
@@ -145,10 +149,7 @@ class SchedulingRequest(HostRequest, frozen=True, kw_only=True, dict=True):
             places=queries.places,
             options=options,
             now=now,
-            seed=seed,
-            deadline=deadline,
-            monotonic=monotonic,
-            word=word,
+            **terms,
         )
         if queries.demand is not None:
             found.__dict__["demand"] = queries.demand

@@ -21,7 +21,7 @@ from roost.ledger import Held
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
 from roost.model.reshape import moved_mappings
-from roost.model.spec import Selection
+from roost.model.spec import RequestSpec, Selection
 from roost.scheduler.errors import CannotWeigh, StaleClaim
 from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.request.scheduling_request import SchedulingRequest
@@ -32,21 +32,46 @@ from roost.scheduler.selection.outcome import ClaimAttempt, selection_of
 NO_CANDIDATE = "placement has no candidates there"
 
 
-class ReplacementRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to replace the host of one instance.
+class AlternateRequest(msgspec.Struct, frozen=True):
+    """A request of a caller: the next alternate of an instance, in place of the host that failed it.
 
-    ``scheduling`` is for the instance alone. ``failed``: the selection that holds its claim. ``alternates``
-    are tried in order.
+    - ``spec``: the request spec that the instance was placed by.
+    - ``instance``: the consumer whose claim is swapped.
+    - ``failed``: the selection that holds its claim. ``reason``: why it failed there.
+    - ``alternates``: those that are left, tried in order.
+    - ``run``: the id of the run that chose them. ``request_id``: of the user's request.
+    """
+
+    spec: RequestSpec
+    instance: str
+    failed: Selection
+    alternates: tuple[Selection, ...] = ()
+    reason: str = ""
+    run: str = ""
+    request_id: str = ""
+
+
+class ReplacementRequest(AlternateRequest, frozen=True, kw_only=True):
+    """A request of a caller for an alternate, with all that the scheduler derives from it.
+
+    ``scheduling`` is for the instance alone.
     """
 
     scheduling: SchedulingRequest
-    failed: Selection
-    alternates: tuple[Selection, ...]
 
-    @property
-    def instance(self) -> str:
-        """The consumer whose claim is swapped."""
-        return self.scheduling.instances[0]
+    @classmethod
+    def of(cls, request: AlternateRequest, scheduling: SchedulingRequest) -> "ReplacementRequest":
+        """Return the replacement request of a caller's request."""
+        return cls(
+            request.spec,
+            request.instance,
+            request.failed,
+            request.alternates,
+            request.reason,
+            request.run,
+            request.request_id,
+            scheduling=scheduling,
+        )
 
 
 class Replacement(msgspec.Struct, frozen=True, kw_only=True):

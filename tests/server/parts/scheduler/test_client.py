@@ -33,6 +33,7 @@ from roost.scheduler.errors import (
     StaleClaim,
 )
 from roost.scheduler.request.scheduling_request import HostRequest
+from roost.scheduler.selection.replacement import AlternateRequest
 from roost.web.auth import NoAuth
 from roost.web.auth.credentials import FixedCredentials
 from support.clouds import flat, spec, uuid_of
@@ -108,19 +109,25 @@ async def test_the_calls_are_those_of_a_scheduler_in_the_process(tmp_path: Path)
         assert api.held() == {each.instance: each.selected.allocations for each in placed}
         [first, _] = placed
         moved = await client.use_alternate(
-            spec(), A, first.selected, "no IP", first.alternates, run=first.run, request_id="req-1"
+            AlternateRequest(
+                spec(), A, first.selected, first.alternates, reason="no IP", run=first.run, request_id="req-1"
+            )
         )
         assert moved.selected is not None
         assert moved.selected.host == first.alternates[0].host == moved.tries[0].host
         assert api.held()[A] == moved.selected.allocations
         with pytest.raises(StaleClaim, match="at generation 2, not 1") as stale:
-            await client.use_alternate(spec(), A, first.selected, "", (), run=first.run, request_id="req-1")
+            await client.use_alternate(
+                AlternateRequest(spec(), A, first.selected, run=first.run, request_id="req-1")
+            )
         assert stale.value.generation == moved.selected.generation == 2
         with pytest.raises(NoAlternate, match="no alternate is left") as none:
-            await client.use_alternate(spec(), A, moved.selected, "", (), run=first.run, request_id="req-1")
+            await client.use_alternate(
+                AlternateRequest(spec(), A, moved.selected, run=first.run, request_id="req-1")
+            )
         assert none.value.tries == ()
         with pytest.raises(NothingClaimed, match=C):
-            await client.use_alternate(spec(), C, first.selected, "", (), run=first.run, request_id="")
+            await client.use_alternate(AlternateRequest(spec(), C, first.selected, run=first.run))
         with pytest.raises(NoValidHost, match="none of 3 hosts has 9 VCPU free") as refused:
             await client.select_destinations(HostRequest(spec(9), (C,)))
         assert refused.value.steps
