@@ -26,13 +26,14 @@ from roost.model.instance import (
     DESTROYED,
     FAILED,
     LOST,
+    AttemptKey,
     DestroyOrder,
     Instance,
 )
 from roost.model.provider_names import provider_uuid
-from roost.state.cell_database.building import AttemptKey, fail_attempts
-from roost.state.cell_database.held_hosts import HeldHost, accept_held_host, read_held_hosts
-from roost.state.cell_database.orders import give_orders, work_of_hosts
+from roost.state.cell_database.building import fail_attempts
+from roost.state.cell_database.host_admission import HeldHost, accept_held_host, read_held_hosts
+from roost.state.cell_database.host_work import give_orders, work_of_hosts
 from roost.storage.identity import set_incarnation
 from support.agents import FAST, Hosts, hosts, until
 from support.cells import NOW, built, failed, instance, selection

@@ -26,7 +26,7 @@ from roost.bench.server_process import ServerProcess, die_with_parent
 from roost.model.token import new_host_token, token_digest
 from roost.server.backup.roles import ROLES
 from roost.state.api_database.cell_mappings import CellMapping, map_unknown_cell, section_of
-from roost.state.cell_database.host_tokens import issue_token
+from roost.state.cell_database.host_admission import issue_token
 from roost.storage import Database
 from support.forked import Forked
 from support.serving import ENVIRONMENT

@@ -14,7 +14,7 @@ from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import PENDING, REFUSED
 from roost.model.request import RequestGroup
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.state.cell_database.building import reassign_instance
+from roost.state.cell_database.conductor_work import reassign_instance
 from roost.state.cell_database.tables import instances
 from roost.state.leases import Lease, leases_of_kind, vacate_leases
 from roost.storage import DatabaseUnavailable

@@ -11,7 +11,7 @@ from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import PENDING, REFUSED
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
-from roost.state.cell_database.building import reassign_instance
+from roost.state.cell_database.conductor_work import reassign_instance
 from roost.storage import DatabaseUnavailable
 from support.conducting import VCPUS, Conductors, Dead, Death, conducting, intercept, request
 from support.waiting import patience

@@ -16,7 +16,7 @@ from roost.state.api_database.drains import Drain, note_drains, read_open_drains
 from roost.state.api_database.events import events_after
 from roost.state.api_database.operator_words import WordStore
 from roost.state.api_database.tables import SCHEMA
-from roost.state.cell_database.left_instances import count_remaining
+from roost.state.cell_database.instance_search import count_remaining
 from roost.storage import Database
 from support.conducting import Conductors
 from support.conductor_api import ADMIN, OPERATOR, api, asked_for, hold

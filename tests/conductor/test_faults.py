@@ -22,8 +22,7 @@ from roost.scheduler.errors import (
     SchedulerUnavailable,
 )
 from roost.state.api_database.cell_mappings import CELL0
-from roost.state.cell_database.building import reassign_instance
-from roost.state.cell_database.ownership import take_work
+from roost.state.cell_database.conductor_work import reassign_instance, take_work
 from roost.storage import OutcomeUnknown, Transaction
 from support.conducting import Conductors, conducting, intercept, request
 from support.waiting import patience

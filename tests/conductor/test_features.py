@@ -8,7 +8,7 @@ from roost.conductor.agent_endpoint.sessions import OpenSession, SessionOpened, 
 from roost.conductor.neighbours import Neighbours
 from roost.model.service_version import ATTACHMENTS, SERVICE_VERSION
 from roost.model.spec import Flavor, RequestSpec
-from roost.state.cell_database.attempts import ended_attempts_of
+from roost.state.cell_database.building import ended_attempts_of
 from roost.state.leases import AcquireLease
 from support.cells import instance
 from support.conductor_api import ADMIN, FLAVOR, api, detail

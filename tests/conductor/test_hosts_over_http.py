@@ -9,9 +9,9 @@ from roost.model.service_version import SERVICE_VERSION
 from roost.model.token import token_digest
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.state.api_database.host_mappings import cells_of_hosts
-from roost.state.cell_database.host_tokens import read_host_tokens, use_token
+from roost.state.cell_database.host_admission import read_host_tokens, use_token
+from roost.state.cell_database.host_work import give_orders
 from roost.state.cell_database.hosts import note_providers
-from roost.state.cell_database.orders import give_orders
 from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, TOKEN, api, asked_for, detail
 

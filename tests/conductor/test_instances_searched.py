@@ -3,7 +3,8 @@
 import asyncio
 
 from roost.conductor.agent_endpoint.sessions import free_all_sessions
-from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
+from roost.model.instance import AttemptKey
+from roost.state.cell_database.building import ConfirmAttempt
 from roost.state.cell_database.guests import GuestsReported
 from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, OPERATOR, TOKEN, api, asked_for, detail, listed

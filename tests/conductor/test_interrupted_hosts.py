@@ -10,7 +10,7 @@ from roost.conductor.agent_endpoint.sessions import free_all_sessions
 from roost.model.token import token_digest
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.state.api_database.host_mappings import cells_of_hosts
-from roost.state.cell_database.host_tokens import read_host_tokens
+from roost.state.cell_database.host_admission import read_host_tokens
 from roost.state.cell_database.hosts import describe_hosts
 from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, api, detail

@@ -18,11 +18,11 @@ from roost.state.api_database.host_mappings import add_host_mappings
 from roost.state.api_database.late_claims import note_late_claims
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
+from roost.state.cell_database.arrivals import raise_fences
 from roost.state.cell_database.disabled import add_host_row, enable_host
-from roost.state.cell_database.fences import raise_fences
-from roost.state.cell_database.held_hosts import hold_host
+from roost.state.cell_database.host_admission import hold_host
 from roost.state.cell_database.hosts import note_providers
-from roost.state.cell_database.node_reports import keep_reports
+from roost.state.cell_database.nodes import keep_reports
 from roost.state.leases import AcquireLease
 from roost.storage import Database, Schema, Transaction
 from support.waiting import patience

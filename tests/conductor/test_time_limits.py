@@ -8,13 +8,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from roost.conductor.time_limits import AT_ONCE, TimeLimits, limit_builds, limit_deletions, trim_past
-from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, STARTING, DestroyOrder
+from roost.model.instance import (
+    ASSIGNED,
+    DELETING,
+    DESTROYED,
+    ERROR,
+    FAILED,
+    STARTING,
+    AttemptKey,
+    DestroyOrder,
+)
 from roost.process.asyncio_context import AsyncioContext
-from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
+from roost.state.cell_database.building import ConfirmAttempt
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.history import PRUNED_AT_ONCE, read_history
-from roost.state.cell_database.orders import work_of_hosts
-from roost.state.cell_database.overdue_work import SESSION, session_name
+from roost.state.cell_database.host_work import SESSION, session_name, work_of_hosts
 from roost.state.leases import AcquireLease, renew_lease
 from roost.storage import DatabaseUnavailable
 from support.cells import NOW, instance, opened_cell

@@ -14,16 +14,16 @@ from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.polls import StorePoll
 from roost.conductor.agent_endpoint.sessions import OpenSession
 from roost.conductor.agent_endpoint.works import ConfirmBuild
-from roost.model.instance import BuildRequest, BuildResult, DestroyOrder
+from roost.model.instance import AttemptKey, BuildRequest, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
 from roost.process.context import Work
 from roost.state.api_database.build_requests import AcceptRequest, FinishRequest, RequestKey, retake_request
 from roost.state.api_database.mappings import DeleteMapped, MapInstances
 from roost.state.api_database.tables import metadata as api_tables
 from roost.state.cell_database.arrivals import AddInstances
-from roost.state.cell_database.building import AttemptKey, reassign_instance
+from roost.state.cell_database.conductor_work import reassign_instance
 from roost.state.cell_database.deletions import DeleteInstances
-from roost.state.cell_database.overdue_work import SESSION, session_name
+from roost.state.cell_database.host_work import SESSION, session_name
 from roost.state.cell_database.tables import metadata as cell_tables
 from roost.state.cell_database.tables import state_changes
 from roost.state.leases import AcquireLease

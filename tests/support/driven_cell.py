@@ -7,18 +7,18 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import DestroyOrder, Instance
+from roost.model.instance import AttemptKey, DestroyOrder, Instance
 from roost.model.node import NodeReport
 from roost.model.record import RecordSink
 from roost.model.service_version import SERVICE_VERSION
 from roost.model.spec import Selection
 from roost.model.text import is_storable
 from roost.state.cell_database import Cell
-from roost.state.cell_database.building import AttemptKey, abandon_instance, fail_attempts, reassign_instance
+from roost.state.cell_database.building import fail_attempts
+from roost.state.cell_database.conductor_work import abandon_instance, put_in_error, reassign_instance
 from roost.state.cell_database.deletions import forget_destroyed, note_destroyed
-from roost.state.cell_database.in_error import put_in_error
-from roost.state.cell_database.node_reports import keep_reports
-from roost.state.cell_database.overdue_work import SESSION, session_name
+from roost.state.cell_database.host_work import SESSION, session_name
+from roost.state.cell_database.nodes import keep_reports
 from roost.state.cell_database.reported import MAX_HOST
 from roost.state.cell_database.tables import leases
 from roost.storage import Database, in_batches

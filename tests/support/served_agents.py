@@ -10,7 +10,7 @@ from roost.agent.protocol.connections import Response
 from roost.conductor.agent_endpoint.http import create_app
 from roost.conductor.agent_endpoint.tokens import FRESH_SECONDS, HostTokens
 from roost.model.token import new_host_token, token_digest
-from roost.state.cell_database.host_tokens import issue_token
+from roost.state.cell_database.host_admission import issue_token
 from support.agents import Hosts, hosts
 from support.cells import NOW
 

@@ -20,7 +20,7 @@ from roost.model.record import RecordSink
 from roost.placement.interface import Placement
 from roost.process.context import Routine, lasting
 from roost.state.cell_database import Cell
-from roost.state.cell_database.ownership import work_topic
+from roost.state.cell_database.conductor_work import work_topic
 from roost.state.leases import Tenure, keep_lease, release_lease, renew, vacate_all, watch_leases
 from roost.storage import StorageError
 

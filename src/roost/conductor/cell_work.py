@@ -16,7 +16,7 @@ from roost.conductor.context import CellConductorContext
 from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
 from roost.conductor.newer_claim import follow_claim
 from roost.ledger import LedgerError
-from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
+from roost.model.instance import ABANDONED, DESTROYED, FAILED, AttemptKey, Instance
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
@@ -26,11 +26,16 @@ from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
 from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, one_line, result_of
 from roost.scheduler.selection.replacement import AlternateRequest
 from roost.state.cell_database.arrivals import find_instances
-from roost.state.cell_database.attempts import ended_attempts_of
-from roost.state.cell_database.building import AttemptKey, abandon_instance, reason_of, reassign_instance
+from roost.state.cell_database.building import ended_attempts_of, reason_of
+from roost.state.cell_database.conductor_work import (
+    Ownership,
+    abandon_instance,
+    find_wanting_work,
+    put_in_error,
+    reassign_instance,
+    take_work,
+)
 from roost.state.cell_database.deletions import forget_destroyed
-from roost.state.cell_database.in_error import put_in_error
-from roost.state.cell_database.ownership import Ownership, find_wanting_work, take_work
 from roost.state.leases import Tenure
 from roost.storage import StorageError
 

@@ -15,7 +15,7 @@ from roost.conductor.context import PlacementContext
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.late_claims import count_look, noted_instances_after
 from roost.state.api_database.tables import API
-from roost.state.cell_database.in_error import find_in_error
+from roost.state.cell_database.conductor_work import find_in_error
 from roost.state.leases import Tenure, leases_of_kind
 from roost.storage import StorageError
 

@@ -7,14 +7,15 @@ different processes are not compared, and times without observation do not count
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from roost.model.instance import AttemptKey
 from roost.process.context import Context, Work
 from roost.process.options import OptionStruct, option
-from roost.state.cell_database.building import AttemptKey, fail_attempts
+from roost.state.cell_database.arrivals import trim_fences
+from roost.state.cell_database.building import fail_attempts
+from roost.state.cell_database.conductor_work import work_topic
 from roost.state.cell_database.deletions import end_deletions
-from roost.state.cell_database.fences import trim_fences
 from roost.state.cell_database.history import PRUNED_AT_ONCE, prune_past
-from roost.state.cell_database.overdue_work import Stamp, attempts_assigned, deletions_awaited
-from roost.state.cell_database.ownership import work_topic
+from roost.state.cell_database.host_work import Stamp, attempts_assigned, deletions_awaited
 from roost.state.leases import Standstill
 from roost.storage import StorageError
 

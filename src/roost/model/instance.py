@@ -145,3 +145,10 @@ class DestroyOrder(msgspec.Struct, frozen=True):
     instance: str
     attempt: int
     host: str
+
+
+class AttemptKey(msgspec.Struct, frozen=True):
+    """One attempt to build one instance."""
+
+    instance: str
+    attempt: int

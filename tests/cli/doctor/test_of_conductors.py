@@ -13,7 +13,7 @@ from roost.server.workers.listeners import Address
 from roost.state.api_database.cell_mappings import CellMapping, write_cell_mappings
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
-from roost.state.cell_database.node_reports import keep_reports
+from roost.state.cell_database.nodes import keep_reports
 from roost.storage import Database, Schema
 from support.programs import write_config
 

@@ -4,7 +4,7 @@ from roost.conductor.audit.findings import CLAIM_AGAIN, MISSING_CLAIM, Observed
 from roost.conductor.audit.repairs import repair
 from roost.model.instance import ACTIVE
 from roost.state.api_database.mappings import InstanceMapping
-from roost.state.cell_database.claimed_again import note_claimed_again
+from roost.state.cell_database.building import note_claimed_again
 from support.cells import instance, selection
 from support.stepped_contexts import SteppedContext
 

@@ -38,7 +38,7 @@ from roost.state.api_database.audit import (
 )
 from roost.state.api_database.mappings import find_mappings
 from roost.state.api_database.tables import instance_mappings
-from roost.state.cell_database.attempts import ended_attempts_of
+from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.rows import selection_text
 from roost.state.cell_database.tables import instances
 from support.clouds import spec

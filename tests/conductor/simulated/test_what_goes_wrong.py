@@ -13,9 +13,9 @@ from roost.state.api_database.build_requests import FinishRequest
 from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.api_database.mappings import MapInstances
 from roost.state.cell_database.arrivals import AddInstances
-from roost.state.cell_database.building import reassign_instance
-from roost.state.cell_database.held_hosts import accept_held_host, read_held_hosts
-from roost.state.cell_database.node_reports import read_signs
+from roost.state.cell_database.conductor_work import reassign_instance
+from roost.state.cell_database.host_admission import accept_held_host, read_held_hosts
+from roost.state.cell_database.nodes import read_signs
 from roost.storage import StorageError
 from support.simulation import faults
 from support.simulation.process import PLACEMENT, SCHEDULER, Process

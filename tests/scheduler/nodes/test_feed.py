@@ -4,14 +4,13 @@ import asyncio
 
 from msgspec.structs import replace
 
-from roost.model.instance import DestroyOrder
+from roost.model.instance import AttemptKey, DestroyOrder
 from roost.model.node import NodeReport
 from roost.scheduler.nodes.feed import DECODED_AT_ONCE, LOOK_SECONDS, LOST_SECONDS, NodeFeed
 from roost.scheduler.nodes.table import NodeTable
-from roost.state.cell_database.building import AttemptKey
 from roost.state.cell_database.deletions import note_destroyed
-from roost.state.cell_database.node_reports import read_signs
-from roost.state.cell_database.orders import give_orders
+from roost.state.cell_database.host_work import give_orders
+from roost.state.cell_database.nodes import read_signs
 from roost.storage import DatabaseUnavailable
 from support.agents import until
 from support.cells import NOW, built, failed, instance, opened_cell

@@ -10,7 +10,7 @@ from roost.model.node import NodeReport
 from roost.model.spec import Flavor, RequestSpec
 from roost.state.cell_database.cell import GONE, changed
 from roost.state.cell_database.disabled import Word, enable_node, read_words_of_nodes
-from roost.state.cell_database.node_reports import read_signs
+from roost.state.cell_database.nodes import read_signs
 from support.cells import NOW, built, failed, instance, opened_cell, selection
 from support.driven_cell import DrivenCell
 from support.waiting import patience

@@ -36,7 +36,7 @@ from roost.state.api_database.requests import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA
 from roost.state.cell_database.history import prune_past, read_history
-from roost.state.cell_database.node_reports import read_signs
+from roost.state.cell_database.nodes import read_signs
 from roost.storage import Database
 from support.databases import Place
 from support.driven_cell import DrivenCell

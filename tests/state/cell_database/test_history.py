@@ -18,32 +18,26 @@ from roost.model.instance import (
     FAILED,
     LOST,
     STARTING,
+    AttemptKey,
     BuildResult,
     DestroyOrder,
     Instance,
 )
 from roost.process.context import Work
-from roost.state.cell_database.arrivals import AddInstances
-from roost.state.cell_database.building import (
-    AttemptKey,
-    ConfirmAttempt,
-    ReportResults,
-    abandon_instance,
-    fail_attempts,
-    reassign_instance,
-)
+from roost.state.cell_database.arrivals import AddInstances, trim_fences
+from roost.state.cell_database.building import ConfirmAttempt, ReportResults, fail_attempts
+from roost.state.cell_database.conductor_work import abandon_instance, put_in_error, reassign_instance
 from roost.state.cell_database.deletions import (
+    HOST_GONE,
     NOT_ANSWERED,
     DeleteInstances,
     end_deletions,
     forget_destroyed,
+    give_up_on_host,
     note_destroyed,
 )
-from roost.state.cell_database.fences import trim_fences
-from roost.state.cell_database.given_up import HOST_GONE, give_up_on_host
 from roost.state.cell_database.guests import GuestsReported
 from roost.state.cell_database.history import MOST_OF_GUESTS, StoredHistory, prune_past, read_history
-from roost.state.cell_database.in_error import put_in_error
 from roost.state.cell_database.tables import metadata
 from support.cells import instance, selection
 from support.state_changes import check_log

@@ -7,9 +7,10 @@ from roost.model.node import NodeReport
 from roost.model.operator_word import Subject
 from roost.state.cell_database import SCHEMA
 from roost.state.cell_database.arrivals import AddInstances
+from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.disabled import add_host_row, enable_host, read_flags
-from roost.state.cell_database.given_up import give_up_on_host
-from roost.state.cell_database.host_tokens import read_host_tokens
+from roost.state.cell_database.host_admission import read_host_tokens
+from roost.state.cell_database.host_work import SESSION, session_name
 from roost.state.cell_database.hosts import (
     add_host_rows,
     describe_hosts,
@@ -20,8 +21,7 @@ from roost.state.cell_database.hosts import (
     remove_host_row,
 )
 from roost.state.cell_database.instance_search import describe_instances, search_instances
-from roost.state.cell_database.node_reports import keep_reports, read_reports
-from roost.state.cell_database.overdue_work import SESSION, session_name
+from roost.state.cell_database.nodes import keep_reports, read_reports
 from roost.state.leases import AcquireLease
 from roost.storage import Database
 from support.cells import NOW, instance

@@ -7,11 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from roost.model.instance import ACTIVE, ASSIGNED, FAILED, STARTING, Instance
+from roost.model.instance import ACTIVE, ASSIGNED, FAILED, STARTING, AttemptKey, Instance
 from roost.model.node import NodeReport
 from roost.state.cell_database.arrivals import find_instances
-from roost.state.cell_database.attempts import ended_attempts_of
-from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
+from roost.state.cell_database.building import ConfirmAttempt, ended_attempts_of
 from roost.state.cell_database.node_claims import NO_ROOM
 from support.cells import NOW, built, instance, opened_cell, selection
 from support.driven_cell import DrivenCell

@@ -11,9 +11,9 @@ from roost.state.api_database.past import find_known
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA
 from roost.state.cell_database.arrivals import AddInstances, Arrival, settle_takeover
+from roost.state.cell_database.conductor_work import find_wanting_work, take_work
 from roost.state.cell_database.deletions import DeleteInstances, forget_destroyed
 from roost.state.cell_database.history import read_history
-from roost.state.cell_database.ownership import find_wanting_work, take_work
 from roost.state.leases import AcquireLease
 from roost.storage import Database
 from support.cells import NOW, instance

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import BuildResult, DestroyOrder
+from roost.model.instance import AttemptKey, BuildResult, DestroyOrder
 from roost.state.cell_database import SCHEMA, state_changes
 from roost.state.cell_database.arrivals import AddInstances
-from roost.state.cell_database.building import AttemptKey, ConfirmAttempt, ReportResults
+from roost.state.cell_database.building import ConfirmAttempt, ReportResults
 from roost.state.cell_database.deletions import DeleteInstances, forget_destroyed, note_destroyed
 from roost.state.cell_database.state_changes import (
     ReadChanges,

@@ -18,21 +18,27 @@ from roost.model.instance import (
     FAILED,
     LOST,
     STARTING,
+    AttemptKey,
     BuildResult,
     DestroyOrder,
     Instance,
 )
 from roost.model.spec import Selection
 from roost.process.context import Work
-from roost.state.cell_database.arrivals import AddInstances, Arrival, find_instances, settle_takeover
-from roost.state.cell_database.attempts import ended_attempts_of
-from roost.state.cell_database.building import (
-    AttemptKey,
-    ConfirmAttempt,
-    ReportResults,
+from roost.state.cell_database.arrivals import (
+    AddInstances,
+    Arrival,
+    find_instances,
+    settle_takeover,
+    trim_fences,
+)
+from roost.state.cell_database.building import ConfirmAttempt, ReportResults, ended_attempts_of, fail_attempts
+from roost.state.cell_database.conductor_work import (
+    Ownership,
     abandon_instance,
-    fail_attempts,
+    find_wanting_work,
     reassign_instance,
+    take_work,
 )
 from roost.state.cell_database.deletions import (
     DeleteInstances,
@@ -40,13 +46,15 @@ from roost.state.cell_database.deletions import (
     forget_destroyed,
     note_destroyed,
 )
-from roost.state.cell_database.fences import trim_fences
-from roost.state.cell_database.guests import GuestsReported, expected_guests
+from roost.state.cell_database.guests import (
+    GuestsReported,
+    expected_guests,
+    instances_with_unknown_guests,
+    unknown_guests_of,
+)
+from roost.state.cell_database.host_work import give_orders, hosts_with_orders, work_of_hosts
 from roost.state.cell_database.hosts import remove_host_row
-from roost.state.cell_database.orders import give_orders, hosts_with_orders, work_of_hosts
-from roost.state.cell_database.ownership import Ownership, find_wanting_work, take_work
 from roost.state.cell_database.tables import metadata
-from roost.state.cell_database.unknown_guests import instances_with_unknown_guests, unknown_guests_of
 from roost.state.leases import AcquireLease, leases_of_kind, vacate_leases
 from support.cells import NOW, built, failed, instance, selection
 from support.state_changes import check_log

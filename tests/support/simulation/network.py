@@ -6,9 +6,9 @@ from itertools import count
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from roost.state.cell_database.orders import FOR_HOSTS, orders_topic
-from roost.state.cell_database.ownership import FOR_CONDUCTORS as _FOR_CONDUCTORS
-from roost.state.cell_database.ownership import work_topic
+from roost.state.cell_database.conductor_work import FOR_CONDUCTORS as _FOR_CONDUCTORS
+from roost.state.cell_database.conductor_work import work_topic
+from roost.state.cell_database.host_work import FOR_HOSTS, orders_topic
 from roost.state.leases import AcquireLease, renew_lease, vacate_leases
 from roost.storage import DatabaseUnavailable, OutcomeUnknown, states_entered
 from support.simulation.databases import SimulatedDatabase

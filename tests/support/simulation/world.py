@@ -21,11 +21,10 @@ from roost.model.history import RESHAPED
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR, LOST, UNSETTLED, Instance
 from roost.model.provider_names import provider_uuid
 from roost.state.api_database.tables import API
-from roost.state.cell_database.arrivals import INSTANCES
 from roost.state.cell_database.history import StoredHistory, read_history
-from roost.state.cell_database.orders import hosts_with_orders
+from roost.state.cell_database.host_work import hosts_with_orders
 from roost.state.cell_database.reshapes import read_reshape_marks
-from roost.state.cell_database.rows import instance_of
+from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.state.leases import LeaseTimes, Tenure
 from support.simulation import hosts, placement

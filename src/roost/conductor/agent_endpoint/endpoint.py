@@ -31,14 +31,12 @@ from roost.conductor.agent_endpoint.too_old import work_for
 from roost.conductor.agent_endpoint.tree_reshape import settle_cut_off
 from roost.conductor.agent_endpoint.trees import answer_of_tree
 from roost.conductor.agent_endpoint.works import ConfirmBuild, renew_host_token
-from roost.model.instance import DELETING, DestroyOrder
+from roost.model.instance import DELETING, AttemptKey, DestroyOrder
 from roost.model.text import error_text
 from roost.model.token import host_token_of, token_digest
 from roost.process.context import Routine, lasting
-from roost.state.cell_database.building import AttemptKey
-from roost.state.cell_database.orders import HostWork, orders_topic
-from roost.state.cell_database.overdue_work import SESSION
-from roost.state.cell_database.ownership import work_topic
+from roost.state.cell_database.conductor_work import work_topic
+from roost.state.cell_database.host_work import SESSION, HostWork, orders_topic
 from roost.state.leases import LeaseTimes, watch_leases
 from roost.storage import DatabaseIdentity, StorageError, read_identity
 

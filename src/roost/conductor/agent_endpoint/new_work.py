@@ -8,9 +8,8 @@ from sqlalchemy.engine import Connection
 
 from roost.model.instance import DELETING, DestroyOrder, Instance
 from roost.process.context import Context
-from roost.state.cell_database.arrivals import INSTANCES
-from roost.state.cell_database.orders import FOR_HOSTS, HostWork
-from roost.state.cell_database.rows import instance_of
+from roost.state.cell_database.host_work import FOR_HOSTS, HostWork
+from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, orders
 from roost.storage import in_batches, one_of, one_of_constants, short_read
 

@@ -15,9 +15,8 @@ from roost.state.cell_database.building import ReportResults, state_after
 from roost.state.cell_database.deletions import note_destroyed
 from roost.state.cell_database.disabled import HOST_IS_DISABLED
 from roost.state.cell_database.guests import Compared, GuestsReported
-from roost.state.cell_database.node_reports import keep_reports
-from roost.state.cell_database.orders import HostWork, work_of_hosts
-from roost.state.cell_database.overdue_work import session_name
+from roost.state.cell_database.host_work import HostWork, session_name, work_of_hosts
+from roost.state.cell_database.nodes import keep_reports
 from roost.state.cell_database.tables import leases, nodes
 from roost.storage import in_batches, one_of
 

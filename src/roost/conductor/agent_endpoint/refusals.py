@@ -6,7 +6,7 @@ from roost.agent.protocol.types import SessionKey
 from roost.model.node import NodeReport
 from roost.process.context import Context
 from roost.process.metrics import catalogue as metrics
-from roost.state.cell_database.refused_nodes import keep_refused, refused_nodes_of
+from roost.state.cell_database.host_admission import keep_refused, refused_nodes_of
 
 
 class ReportRefusals:

@@ -10,12 +10,9 @@ from sqlalchemy.engine import Connection
 from roost.agent.protocol.errors import CellTakenBack, SessionLost
 from roost.agent.protocol.types import HistoryPosition, SessionKey
 from roost.model.instance import ON_ITS_HOST, DestroyOrder, Instance
-from roost.state.cell_database.arrivals import INSTANCES
-from roost.state.cell_database.held_hosts import hold_host, release_hosts
-from roost.state.cell_database.orders import read_orders
-from roost.state.cell_database.overdue_work import SESSION, session_name
-from roost.state.cell_database.refused_nodes import forget_refused
-from roost.state.cell_database.rows import instance_of
+from roost.state.cell_database.host_admission import forget_refused, hold_host, release_hosts
+from roost.state.cell_database.host_work import SESSION, read_orders, session_name
+from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, leases
 from roost.state.leases import VACANT, AcquireLease, Lease, acquire, read_leases, read_stamps
 from roost.storage import in_batches, one_of, one_of_constants, read_identity, transaction

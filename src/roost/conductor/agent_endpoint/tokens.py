@@ -10,7 +10,7 @@ from roost.model.text import error_text
 from roost.model.token import token_digest
 from roost.state.api_database.asking_cells import CELL_SECONDS
 from roost.state.cell_database import Cell
-from roost.state.cell_database.host_tokens import HostToken, read_host_tokens, use_token
+from roost.state.cell_database.host_admission import HostToken, read_host_tokens, use_token
 from roost.storage import StorageError
 from roost.web.auth import Identity, IdentityUnavailable
 

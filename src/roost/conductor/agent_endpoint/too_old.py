@@ -7,7 +7,7 @@ If an agent without it comes back afterwards, the attempt ends, and the next alt
 from roost.model.instance import ASSIGNED, BuildResult, Instance
 from roost.process.context import Context
 from roost.state.cell_database.building import ReportResults
-from roost.state.cell_database.orders import HostWork
+from roost.state.cell_database.host_work import HostWork
 
 AGENT_TOO_OLD = "AgentTooOld"
 """The code of an attempt that ends because the agent of its host is too old."""

@@ -8,8 +8,9 @@ from sqlalchemy.engine import Connection
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.polls import hosts_of
 from roost.conductor.agent_endpoint.sessions import SessionGone, TakenBack, counters_of, judged
-from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
-from roost.state.cell_database.host_tokens import issue_token
+from roost.model.instance import AttemptKey
+from roost.state.cell_database.building import ConfirmAttempt
+from roost.state.cell_database.host_admission import issue_token
 from roost.storage import transaction
 
 

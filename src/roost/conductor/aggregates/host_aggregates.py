@@ -19,7 +19,7 @@ from roost.state.api_database.aggregates.store import AggregateStore, Answer, Ju
 from roost.state.api_database.aggregates.zones import ZoneChange
 from roost.state.api_database.asking_cells import ask_for_all, ask_until
 from roost.state.cell_database import Cell
-from roost.state.cell_database.node_lookup import NodeName, count_instances, names_of, nodes_called
+from roost.state.cell_database.nodes import NodeName, count_instances, names_of, nodes_called
 from roost.storage import StorageError
 
 T = TypeVar("T")

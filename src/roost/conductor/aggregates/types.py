@@ -9,7 +9,7 @@ from roost.model.aggregate import AVAILABILITY_ZONE, Aggregate
 from roost.model.names import lookalike
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_INT, MAX_NAME
-from roost.state.cell_database.node_lookup import NodeName
+from roost.state.cell_database.nodes import NodeName
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Uuid
 
 MOST_MEMBERS_AT_ONCE = 10_000

@@ -24,11 +24,10 @@ from roost.state.api_database.mappings import InstanceMapping, find_mappings
 from roost.state.api_database.past import find_past
 from roost.state.api_database.tables import API
 from roost.state.cell_database.arrivals import find_instances
-from roost.state.cell_database.held_hosts import read_held_hosts
-from roost.state.cell_database.orders import read_orders
-from roost.state.cell_database.overdue_work import session_name
+from roost.state.cell_database.guests import UnknownGuest, unknown_guests_of
+from roost.state.cell_database.host_admission import read_held_hosts
+from roost.state.cell_database.host_work import read_orders, session_name
 from roost.state.cell_database.tables import nodes
-from roost.state.cell_database.unknown_guests import UnknownGuest, unknown_guests_of
 from roost.state.leases import read_stamps
 from roost.storage import StorageError, in_batches, transaction
 

@@ -18,7 +18,7 @@ from roost.ledger import Held
 from roost.model.instance import ACTIVE, Instance
 from roost.state.api_database.audit import AuditFinding
 from roost.state.api_database.mappings import ANYWHERE, InstanceMapping
-from roost.state.cell_database.unknown_guests import UnknownGuest
+from roost.state.cell_database.guests import UnknownGuest
 
 UNKNOWN_GUEST = "unknown-guest"
 """A host has a guest that no cell wants there."""

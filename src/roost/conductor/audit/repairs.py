@@ -23,8 +23,8 @@ from roost.scheduler.selection.claim_result import is_outage, one_line
 from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.audit import DONE
 from roost.state.api_database.tables import API
-from roost.state.cell_database.claimed_again import note_claimed_again
-from roost.state.cell_database.orders import give_orders
+from roost.state.cell_database.building import note_claimed_again
+from roost.state.cell_database.host_work import give_orders
 
 
 async def repair(context: PlacementContext, action: str, observed: Observed) -> str:

@@ -25,8 +25,8 @@ from roost.state.api_database.audit import (
 from roost.state.api_database.cell_mappings import mapped_cells
 from roost.state.api_database.mappings import page_of_mappings
 from roost.state.api_database.tables import API
+from roost.state.cell_database.guests import instances_with_unknown_guests
 from roost.state.cell_database.instance_search import search_instances
-from roost.state.cell_database.unknown_guests import instances_with_unknown_guests
 from roost.state.leases import LeaseTimes, Tenure
 from roost.storage import StorageError, Transaction
 

@@ -13,7 +13,7 @@ import msgspec
 
 from roost.state.api_database.event_types import CloudEvent, EventKind
 from roost.state.api_database.events import MarkedEvent
-from roost.state.cell_database.overdue_work import SESSION
+from roost.state.cell_database.host_work import SESSION
 from roost.state.leases import Lease
 
 

@@ -35,8 +35,8 @@ from roost.state.api_database.operator_words import withdraw_words
 from roost.state.api_database.tables import cell_mappings, host_mappings, instance_mappings
 from roost.state.cell_database import Cell
 from roost.state.cell_database.disabled import Word, read_word_of_cell
+from roost.state.cell_database.host_work import SESSION
 from roost.state.cell_database.hosts import hosts_after
-from roost.state.cell_database.overdue_work import SESSION
 from roost.state.cell_database.tables import instances
 from roost.storage import Database, StorageError, read_identity, transaction
 from roost.web.errors import BadRequest, Conflict

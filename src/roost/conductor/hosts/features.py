@@ -2,7 +2,7 @@
 
 from roost.conductor.hosts.watch import SeenLease, ServiceWatch
 from roost.model.service_version import Feature
-from roost.state.cell_database.overdue_work import SESSION
+from roost.state.cell_database.host_work import SESSION
 from roost.web.errors import Conflict
 
 NAMED = 3

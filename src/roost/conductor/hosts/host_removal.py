@@ -13,8 +13,8 @@ from roost.model.operator_word import Subject
 from roost.placement.interface import Placement, Provider
 from roost.state.api_database.host_errors import HostInUse, HostIsUp
 from roost.state.cell_database import Cell
-from roost.state.cell_database.given_up import give_up_on_host
-from roost.state.cell_database.host_tokens import revoke_tokens
+from roost.state.cell_database.deletions import give_up_on_host
+from roost.state.cell_database.host_admission import revoke_tokens
 from roost.state.cell_database.hosts import (
     CellHost,
     count_instances_at,

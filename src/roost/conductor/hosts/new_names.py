@@ -7,7 +7,7 @@ from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.host_mappings import cells_of_hosts
 from roost.state.api_database.node_names import find_look_alikes, owners_of_names
 from roost.state.cell_database import Cell
-from roost.state.cell_database.node_lookup import find_nodes_called
+from roost.state.cell_database.nodes import find_nodes_called
 from roost.storage import Database
 from roost.web.errors import Conflict
 

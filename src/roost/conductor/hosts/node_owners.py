@@ -11,7 +11,7 @@ from roost.model.provider_names import provider_uuid
 from roost.placement.interface import Provider
 from roost.state.api_database.host_mappings import cells_of_hosts
 from roost.state.api_database.tables import node_names
-from roost.state.cell_database.node_lookup import NodeName
+from roost.state.cell_database.nodes import NodeName
 from roost.storage import Database, in_batches, transaction
 
 

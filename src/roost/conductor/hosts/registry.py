@@ -34,8 +34,7 @@ from roost.state.api_database.host_mappings import (
 )
 from roost.state.api_database.node_names import release_names
 from roost.state.cell_database import Cell
-from roost.state.cell_database.held_hosts import accept_held_host
-from roost.state.cell_database.host_tokens import issue_token
+from roost.state.cell_database.host_admission import accept_held_host, issue_token
 from roost.state.cell_database.hosts import (
     CellHost,
     CellNode,

@@ -17,7 +17,7 @@ from roost.state.api_database.audit import LEASE as AUDIT
 from roost.state.api_database.events import MarkedEvent, observe_events
 from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.cell_database import Cell
-from roost.state.cell_database.overdue_work import SESSION
+from roost.state.cell_database.host_work import SESSION
 from roost.state.leases import Lease, LeaseTimes, all_leases
 from roost.storage import Database, StorageError
 

@@ -12,7 +12,7 @@ from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.drains import Drain, note_drains, read_open_drains
 from roost.state.api_database.tables import API
-from roost.state.cell_database.left_instances import Remaining, count_remaining
+from roost.state.cell_database.instance_search import Remaining, count_remaining
 from roost.storage import StorageError
 
 EVERY_SECONDS = 5.0

@@ -18,7 +18,7 @@ from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.operator_words import WordStore
 from roost.state.cell_database import Cell
 from roost.state.cell_database.disabled import read_offered
-from roost.state.cell_database.overdue_work import SESSION
+from roost.state.cell_database.host_work import SESSION
 from roost.storage import Database
 
 MARK_BITS = 53

@@ -24,7 +24,7 @@ from roost.state.api_database.node_journal import NodeJournals
 from roost.state.api_database.operator_words import SaidChanges
 from roost.state.cell_database import Cell
 from roost.state.cell_database.disabled import read_flags
-from roost.state.cell_database.node_reports import read_mark, read_reports, read_signs
+from roost.state.cell_database.nodes import read_mark, read_reports, read_signs
 from roost.storage import Database, StorageError
 
 _log = structlog.get_logger()

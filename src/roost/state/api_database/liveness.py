@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from roost.state.cell_database.overdue_work import Stamp
+from roost.state.cell_database.host_work import Stamp
 from roost.state.leases import Standstill
 
 

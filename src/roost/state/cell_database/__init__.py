@@ -5,37 +5,29 @@
     rows            conversions between rows of these tables and values
     reported        reports of agents, cleaned before they are stored
 
-The transactions of the database (`roost.storage.transactions`). Instances:
+The transactions of the database (`roost.storage.transactions`). The life of an instance, in its order:
 
-    arrivals        the arrival of instances, and the takeover of a request whose instances may have arrived
-    fences          the epoch that an owner of a request needs to put an instance in
-    building        confirmations and results of builds, failures, and the next attempt
+    arrivals        arrival, the takeover of a request whose instances may have arrived, fences
+    building        confirmations and results of builds, failures, attempts that have ended
     node_claims     builds that hold nothing in placement, counted on their node
-    attempts        the attempts at an instance that have ended
-    claimed_again   the new generation of a claim that was written again
+    conductor_work  instances that a conductor owns: the next attempt, or the end in error
+    guests          guests that hosts report, compared with their instances
     reshapes        rows of instances that follow a reshape of their provider tree
-    in_error        the end of instances of which no further attempt is made
-    deletions       deletion, destruction on the host, and removal
-    given_up        the end of instances on a host that is gone for good
+    deletions       deletion, destruction on the host, instances given up, removal
+
+Reads of it:
+
     history         the states that each instance entered
     state_changes   the same as a log of the cell, which readers follow by position
-    ownership       the conductor that works on an instance
-    overdue_work    attempts that no host confirms, deletions that no host answers
-    instance_search searches by facts that only the cell has
-    left_instances  instances that are left on a disabled host, node or cell
+    instance_search searches by facts that only the cell has, and instances left on disabled subjects
 
 Hosts and nodes:
 
     hosts           hosts as operators see and change them
-    host_tokens     the tokens of hosts
-    held_hosts      hosts whose agents wait for an operator
+    host_admission  tokens of hosts, hosts that wait for an operator, nodes that the cell refuses
+    host_work       the work of hosts, orders to destroy, and work that is overdue
     disabled        hosts and nodes that an operator has disabled, or the whole cell
-    node_reports    reports of nodes, and signs of life of hosts
-    node_lookup     nodes by name, and the number of instances on them
-    refused_nodes   nodes whose reports the cell does not take
-    orders          the work of hosts, and orders to destroy
-    guests          guests that hosts report, compared with their instances
-    unknown_guests  guests that the cell does not know
+    nodes           reports of nodes, signs of life of hosts, nodes by name
 
 Level-triggered: the states of instances in the database say which work is due, and conductors and agents look
 there, at start and after every change. A message that is lost costs time, never work.
@@ -48,8 +40,24 @@ there, at start and after every change. A message that is lost costs time, never
      ▼  ▼
     abandoned ──▶ error
 
+        from                to                           transaction
+        (new)               → assigned, error            arrivals.AddInstances
+        assigned            → starting, failed           building.ConfirmAttempt
+        assigned, starting  → active, failed, abandoned  building.ReportResults
+        assigned, starting  → failed                     building.fail_attempts
+        failed              → assigned                   conductor_work.reassign_instance
+        failed              → abandoned                  conductor_work.abandon_instance
+        abandoned           → error                      conductor_work.put_in_error
+        active, lost        → lost, active               guests.GuestsReported
+        any                 → deleting, destroyed        deletions.DeleteInstances
+        deleting            → destroyed                  deletions.note_destroyed
+        deleting            → destroyed                  deletions.end_deletions
+        active, lost        → abandoned                  deletions.give_up_on_host
+        destroyed           → gone                       deletions.forget_destroyed
+
 A deletion leads to ``deleting`` from every state but ``deleting`` and ``destroyed``, and straight to
-``destroyed`` for an instance without a host.
+``destroyed`` for an instance without a host. ``give_up_on_host`` also fails the attempts that are under way
+on a host and ends its deletions, by ``fail_attempts`` and ``end_deletions``.
 """
 
 from roost.state.cell_database.cell import Cell

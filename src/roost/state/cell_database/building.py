@@ -1,7 +1,10 @@
-"""Builds: confirmations and results of hosts, time limits, and the steps after a failure.
+"""Builds: confirmations and results of hosts, time limits, and the attempts that have ended.
 
 Each write names the attempt that it concerns, and changes nothing if the instance is beyond it. So a late,
 repeated or false report has no effect, nor has a write of a conductor whose view is outdated.
+
+The present attempt of an instance is in the instance's row. When the attempt ends, its end goes to the
+records (`roost.model.record.Attempt`), and to a row of the table `build_attempts` unless the guest runs.
 """
 
 from collections import defaultdict
@@ -19,6 +22,7 @@ from roost.model.instance import (
     ASSIGNED,
     FAILED,
     STARTING,
+    AttemptKey,
     BuildAttempt,
     BuildResult,
     DestroyOrder,
@@ -26,32 +30,26 @@ from roost.model.instance import (
 from roost.model.record import BUILT, Attempt
 from roost.model.spec import Selection
 from roost.model.text import clean_text
-from roost.state.cell_database.attempts import (
-    PRESENT,
-    ended_attempt,
-    ended_attempts_of,
-    keep_attempts,
-    recorded_end,
-)
-from roost.state.cell_database.history import NEW_LINE, line, line_of_attempt, with_line
+from roost.state.cell_database.history import NEW_LINE, line, with_line
+from roost.state.cell_database.host_work import give_orders
 from roost.state.cell_database.node_claims import NO_ROOM, without_room
-from roost.state.cell_database.orders import give_orders
-from roost.state.cell_database.ownership import Ownership
 from roost.state.cell_database.reported import clean_results
-from roost.state.cell_database.rows import Row, alternates_text, selection_text
+from roost.state.cell_database.rows import (
+    INSTANCES,
+    PRESENT,
+    Row,
+    attempt_of,
+    attempt_row,
+    instance_of,
+    selection_of,
+    selection_text,
+)
 from roost.state.cell_database.state_changes import note_changes
-from roost.state.cell_database.tables import instances
-from roost.storage import entering, in_batches, one_of, one_of_constants
+from roost.state.cell_database.tables import build_attempts, instances
+from roost.storage import entering, in_batches, one_of, one_of_constants, transaction
 
 UNDER_WAY = (ASSIGNED, STARTING)
 """States in which the present attempt has not ended."""
-
-
-class AttemptKey(msgspec.Struct, frozen=True):
-    """One attempt to build one instance."""
-
-    instance: str
-    attempt: int
 
 
 class ConfirmAttempt(msgspec.Struct, frozen=True):
@@ -196,63 +194,6 @@ def fail_attempts(
     return [recorded_end(row, cell, record.FAILED, at, reason) for row in rows]
 
 
-@entering(ASSIGNED)
-def reassign_instance(
-    connection: Connection,
-    *,
-    key: AttemptKey,
-    selection: Selection,
-    alternates: tuple[Selection, ...],
-    at: float,
-    owner: Ownership | None = None,
-) -> bool:
-    """Give an instance whose attempt failed to another host; returns whether its owner still had it."""
-    to, attempt = selection, key.attempt + 1
-    told = line_of_attempt(at, attempt, to.host, to.node, to.ordinal)
-    moved = (
-        sa.update(instances)
-        .where(*_owned(key, FAILED, owner))
-        .values(
-            state=ASSIGNED,
-            host=to.host,
-            node=to.node,
-            attempt=attempt,
-            alternates=alternates_text(alternates),
-            selection=selection_text(to),
-            reason=None,
-            owner=None,
-            began=at,
-            changed_at=at,
-            history=with_line(told),
-        )
-    )
-    return _changed(connection, moved, key, told)
-
-
-@entering(ABANDONED)
-def abandon_instance(
-    connection: Connection, *, key: AttemptKey, reason: str, at: float, owner: Ownership | None = None
-) -> bool:
-    """Make no further attempt for an instance whose attempt failed; returns whether its owner still had it.
-
-    Its claim is freed after that. In this order no conductor can mistake a consumer that was freed for one
-    whose claim is to be moved.
-    """
-    told = line(ABANDONED, at, reason)
-    ended = (
-        sa.update(instances)
-        .where(*_owned(key, FAILED, owner))
-        .values(
-            state=ABANDONED,
-            alternates="[]",
-            reason=clean_text(reason),
-            changed_at=at,
-            history=with_line(told),
-        )
-    )
-    return _changed(connection, ended, key, told)
-
-
 _NAMED = one_of(instances.c.uuid, "uuids")
 # Transactions that lock the same instances lock them in the same order.
 _BUILDING = (
@@ -282,14 +223,6 @@ def _enter(
     note_changes(connection, uuids, told)
 
 
-def _changed(connection: Connection, update: sa.Update, key: AttemptKey, told: str) -> bool:
-    """Execute an update of one instance, and log its state change. Returns whether the update found it."""
-    found = connection.execute(update).rowcount > 0
-    if found:
-        note_changes(connection, [key.instance], told)
-    return found
-
-
 def _current(
     connection: Connection, reported: Sequence[tuple[int, BuildResult]]
 ) -> list[tuple[int, BuildResult, Row]]:
@@ -306,12 +239,62 @@ def _current(
     return current
 
 
-def _owned(key: AttemptKey, state: str, owner: Ownership | None) -> list[sa.ColumnElement[bool]]:
-    found = [
-        instances.c.uuid == key.instance,
-        instances.c.attempt == key.attempt,
-        instances.c.state == state,
-    ]
-    if owner is not None:
-        found += [instances.c.owner == owner.holder, instances.c.owner_epoch == owner.epoch]
-    return found
+@transaction
+def note_claimed_again(connection: Connection, instance: str, attempt: int, generation: int) -> bool:
+    """Note the generation of a claim that was written for an attempt, if that attempt's guest still runs.
+
+    Returns whether it does.
+    """
+    here = (
+        instances.c.uuid == instance,
+        instances.c.attempt == attempt,
+        instances.c.state == ACTIVE,
+    )
+    row = connection.execute(INSTANCES.where(*here).with_for_update()).one_or_none()
+    if row is None or (selection := instance_of(row).selection) is None:
+        return False
+    new = selection_text(msgspec.structs.replace(selection, generation=generation))
+    connection.execute(sa.update(instances).where(*here).values(selection=new))
+    return True
+
+
+def keep_attempts(connection: Connection, ended: Sequence[BuildAttempt]) -> None:
+    """Store attempts that have ended."""
+    if ended:
+        connection.execute(sa.insert(build_attempts), [attempt_row(each) for each in ended])
+
+
+def ended_attempt(row: Row, result: str, at: float, reason: str, code: str | None = None) -> BuildAttempt:
+    """Return the present attempt of an instance, which ends at ``at`` without a guest.
+
+    ``row``: the columns `PRESENT`.
+    """
+    return BuildAttempt(
+        instance=row.uuid,
+        attempt=row.attempt,
+        host=row.host,
+        node=row.node,
+        began=row.began,
+        ended=at,
+        result=result,
+        reason=reason,
+        code=code,
+    )
+
+
+def recorded_end(row: Row, cell: str, result: str, at: float, reason: str | None) -> Attempt:
+    """Return the end of the present attempt of an instance for the records."""
+    claimed = selection_of(row) or Selection(row.host or "", row.node or "", cell, {}, {}, 0.0)
+    if not claimed.ordinal:
+        # A selection that an earlier version stored has none.
+        claimed = msgspec.structs.replace(claimed, ordinal=row.attempt)
+    return record.end_of(
+        claimed, result, at, run=row.run, request_id=row.request_id, instance=row.uuid, reason=reason
+    )
+
+
+@transaction
+def ended_attempts_of(connection: Connection, uuid: str) -> list[BuildAttempt]:
+    """Return the attempts at an instance that have ended without a guest, in order."""
+    query = sa.select(build_attempts).where(build_attempts.c.instance_uuid == uuid)
+    return [attempt_of(row) for row in connection.execute(query.order_by(build_attempts.c.attempt))]

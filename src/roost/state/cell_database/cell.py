@@ -19,16 +19,15 @@ from roost.model.instance import (
 from roost.model.node import NodeReport
 from roost.model.record import Attempt, RecordSink
 from roost.process.wakes import Wakes
-from roost.state.cell_database.arrivals import INSTANCES, AddInstances, Arrival, find_instances
-from roost.state.cell_database.attempts import ended_attempts_of
-from roost.state.cell_database.building import ReportResults
+from roost.state.cell_database.arrivals import AddInstances, Arrival, find_instances
+from roost.state.cell_database.building import ReportResults, ended_attempts_of
+from roost.state.cell_database.conductor_work import FOR_CONDUCTORS, work_topic
 from roost.state.cell_database.deletions import GONE as GONE
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.disabled import forget_words
-from roost.state.cell_database.node_reports import read_reports
-from roost.state.cell_database.orders import FOR_HOSTS, orders_topic
-from roost.state.cell_database.ownership import FOR_CONDUCTORS, work_topic
-from roost.state.cell_database.rows import instance_of
+from roost.state.cell_database.host_work import FOR_HOSTS, orders_topic
+from roost.state.cell_database.nodes import read_reports
+from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import SCHEMA, instances, nodes
 from roost.storage import Database, StorageError, in_batches, one_of_constants, states_entered
 

@@ -1,4 +1,8 @@
-"""The deletion of instances, their destruction on the host, and their removal from the cell."""
+"""The end of instances: deleted by users, destroyed by hosts, given up by operators, removed from the cell.
+
+No time limit ends an attempt whose guest may have been started, and no report ends an instance: only an
+operator who knows that the machine is off, or its disk lost, can say that no guest of it runs.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -7,14 +11,27 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model import record
-from roost.model.instance import DELETING, DESTROYED, DestroyOrder
+from roost.model.history import Requester
+from roost.model.instance import (
+    ABANDONED,
+    ACTIVE,
+    ASSIGNED,
+    DELETING,
+    DESTROYED,
+    FAILED,
+    LOST,
+    ON_ITS_HOST,
+    STARTING,
+    AttemptKey,
+    DestroyOrder,
+)
 from roost.model.record import Attempt
-from roost.state.cell_database.attempts import PRESENT, recorded_end
-from roost.state.cell_database.building import UNDER_WAY, AttemptKey
-from roost.state.cell_database.fences import ABOVE_ALL, raise_fences
+from roost.model.text import clean_text
+from roost.state.cell_database.arrivals import ABOVE_ALL, raise_fences
+from roost.state.cell_database.building import UNDER_WAY, fail_attempts, recorded_end
 from roost.state.cell_database.history import NEW_LINE, keep_histories, line, with_line
-from roost.state.cell_database.orders import acknowledge, give_orders
-from roost.state.cell_database.rows import Row
+from roost.state.cell_database.host_work import acknowledge, give_orders
+from roost.state.cell_database.rows import PRESENT, Row
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import build_attempts, instances
 from roost.storage import entering, in_batches, one_of
@@ -27,6 +44,9 @@ DELETED = "the instance was deleted before its build had ended"
 
 NOT_ANSWERED = "the deletion goes on without the host, which does not answer"
 """The reason in the history of an instance that its host has not destroyed."""
+
+HOST_GONE = "HostGone"
+"""The code of an attempt that an operator has ended."""
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -171,6 +191,60 @@ def end_deletions(connection: Connection, keys: tuple[AttemptKey, ...], at: floa
             give_orders([DestroyOrder(key.instance, key.attempt, row.host)], at)(connection)
             gone.append(key)
     return gone
+
+
+class GivenUp(msgspec.Struct, frozen=True):
+    """The ended instances by uuid, and the ends of attempts for the records."""
+
+    instances: frozenset[str]
+    ended: list[Attempt]
+
+
+@entering(FAILED, ABANDONED, DESTROYED)
+def give_up_on_host(
+    connection: Connection,
+    *,
+    host: str,
+    reason: str,
+    at: float,
+    cell: str,
+    only: str | None = None,
+    by: Requester | None = None,
+    states: tuple[str, ...] = ON_ITS_HOST,
+) -> GivenUp:
+    """End the instances on a host for a ``reason``, or one of them, ``only``. ``by``: the requester.
+
+    An attempt that has not ended fails, so that another host is tried. An instance that ran is abandoned: its
+    claim is freed and it is in error. A deletion goes on. The host is ordered to destroy all guests, in case
+    it comes back.
+    """
+    there = [instances.c.host == host, instances.c.state.in_(states)]
+    if only is not None:
+        there.append(instances.c.uuid == only)
+    columns = instances.c.uuid, instances.c.attempt, instances.c.state
+    by_state: dict[str, list[AttemptKey]] = {}
+    for row in connection.execute(sa.select(*columns).where(*there).with_for_update()):
+        by_state.setdefault(row.state, []).append(AttemptKey(row.uuid, row.attempt))
+    building = (*by_state.get(ASSIGNED, ()), *by_state.get(STARTING, ()))
+    ran = (*by_state.get(ACTIVE, ()), *by_state.get(LOST, ()))
+    failing = fail_attempts(building, reason, at, cell, (ASSIGNED, STARTING), HOST_GONE, by)
+    ended = failing(connection)
+    told = line(ABANDONED, at, reason, HOST_GONE, by=by)
+    for key in ran:
+        values = {
+            "state": ABANDONED,
+            "reason": clean_text(reason),
+            "owner": None,
+            "history": with_line(told),
+        }
+        of_it = instances.c.uuid == key.instance
+        connection.execute(sa.update(instances).where(of_it).values(**values, changed_at=at))
+    note_changes(connection, [key.instance for key in ran], told)
+    given = [DestroyOrder(key.instance, key.attempt, host) for key in ran]
+    give_orders(given, at)(connection)
+    deleting = tuple(by_state.get(DELETING, ()))
+    end_deletions(deleting, at)(connection)
+    return GivenUp(frozenset(key.instance for key in (*building, *ran, *deleting)), ended)
 
 
 @entering(GONE)

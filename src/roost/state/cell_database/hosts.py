@@ -14,10 +14,8 @@ from sqlalchemy.engine import Connection
 from roost.model.instance import ERROR
 from roost.model.operator_word import SaidWord
 from roost.state.cell_database.disabled import Word, forget_words, read_words_of_nodes
-from roost.state.cell_database.held_hosts import HeldHost
-from roost.state.cell_database.host_tokens import issue_token
-from roost.state.cell_database.overdue_work import SESSION, session_name
-from roost.state.cell_database.refused_nodes import reasons_by_host
+from roost.state.cell_database.host_admission import HeldHost, issue_token, reasons_by_host
+from roost.state.cell_database.host_work import SESSION, session_name
 from roost.state.cell_database.rows import report_of
 from roost.state.cell_database.tables import (
     cell_hosts,

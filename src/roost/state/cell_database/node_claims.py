@@ -14,8 +14,7 @@ from sqlalchemy.engine import Connection
 from roost.fleet.fits import has_room
 from roost.model.instance import ACTIVE, DELETING, LOST, STARTING
 from roost.model.node_amounts import amounts_of
-from roost.state.cell_database.attempts import PRESENT
-from roost.state.cell_database.rows import Row, report_of, selection_of
+from roost.state.cell_database.rows import PRESENT, Row, report_of, selection_of
 from roost.state.cell_database.tables import instances, nodes
 from roost.storage import in_batches, one_of, one_of_constants
 
@@ -34,7 +33,7 @@ _THERE = sa.select(*PRESENT).where(
 def without_room(connection: Connection, rows: Sequence[Row]) -> dict[str, str]:
     """Return by uuid why instances that are about to start do not fit on the nodes that they are assigned to.
 
-    ``rows``: the columns `roost.state.cell_database.attempts.PRESENT` of instances, locked, in order. Only
+    ``rows``: the columns `roost.state.cell_database.rows.PRESENT` of instances, locked, in order. Only
     instances are judged whose selections say that nothing is claimed, on nodes that report amounts. Of
     several on one node the first ones get the room.
     """

@@ -1,4 +1,4 @@
-"""The conversions between rows of a cell's tables and values."""
+"""The conversions between rows of a cell's tables and values, and the columns that they need."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -12,6 +12,7 @@ from roost.model.node import NodeReport
 from roost.model.spec import RequestSpec, Selection
 from roost.model.text import clean_text
 from roost.state.cell_database.reported import MAX_HOST, clean_report
+from roost.state.cell_database.tables import instances
 
 Row = sa.Row[tuple[object, ...]]
 
@@ -34,6 +35,16 @@ _OTHERS = {
     for field in msgspec.structs.fields(NodeReport)
     if field.name not in (*_COLUMNS, "cell", "last_seen")
 }
+
+_NOT_OF_IT = ("changed_at", "began", "history")
+INSTANCES = sa.select(*(column for column in instances.columns if column.name not in _NOT_OF_IT))
+"""The query of the columns from which `instance_of` makes an instance."""
+
+PRESENT = tuple(
+    instances.c[name]
+    for name in ("uuid", "request_id", "run", "attempt", "state", "host", "node", "selection", "began")
+)
+"""The columns of an instance that describe its present attempt."""
 
 
 def alternates_text(alternates: Sequence[Selection]) -> str:

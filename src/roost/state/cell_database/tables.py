@@ -107,7 +107,7 @@ build_attempts = sa.Table(
 
 fences = sa.Table(
     # The epoch that the owner of a request must exceed to put an instance into this cell: see
-    # `roost.state.cell_database.fences`. An instance that is here has a fence of its own epoch or a higher
+    # `roost.state.cell_database.arrivals`. An instance that is here has a fence of its own epoch or a higher
     # one.
     "fences",
     metadata,
@@ -144,7 +144,7 @@ nodes = sa.Table(
 )
 
 host_tokens = sa.Table(
-    # The tokens that agents prove their hosts with: see `roost.state.cell_database.host_tokens`.
+    # The tokens that agents prove their hosts with: see `roost.state.cell_database.host_admission`.
     "host_tokens",
     metadata,
     sa.Column("digest", sa.String(64), primary_key=True),
@@ -156,7 +156,7 @@ host_tokens = sa.Table(
 )
 
 held_hosts = sa.Table(
-    # Hosts whose agents wait for an operator: see `roost.state.cell_database.held_hosts`.
+    # Hosts whose agents wait for an operator: see `roost.state.cell_database.host_admission`.
     "held_hosts",
     metadata,
     sa.Column("host", NAME, primary_key=True),
@@ -167,7 +167,7 @@ held_hosts = sa.Table(
 )
 
 refused_nodes = sa.Table(
-    # Nodes whose reports are not taken: see `roost.state.cell_database.refused_nodes`.
+    # Nodes whose reports are not taken: see `roost.state.cell_database.host_admission`.
     "refused_nodes",
     metadata,
     sa.Column("host", NAME, primary_key=True),

@@ -1,18 +1,19 @@
-"""The reports of nodes, and the signs of life of hosts."""
+"""The nodes of a cell: reports, signs of life of their hosts, names, and the instances on them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.model.instance import ON_ITS_HOST
 from roost.model.node import NodeReport
 from roost.state.cell_database.disabled import move_words
-from roost.state.cell_database.orders import hosts_with_orders
-from roost.state.cell_database.overdue_work import SESSION, Stamp
+from roost.state.cell_database.host_work import SESSION, Stamp, hosts_with_orders
 from roost.state.cell_database.reported import clean_reports
 from roost.state.cell_database.rows import Row, node_row, report_of
-from roost.state.cell_database.tables import leases, nodes, orders
+from roost.state.cell_database.tables import instances, leases, nodes, orders
 from roost.state.leases import VACANT
 from roost.storage import in_batches, insert_missing, one_of, short_read, transaction
 
@@ -138,3 +139,72 @@ def _names(row: Mapping[str, object]) -> tuple[object, object]:
 
 def _differs(stored: Row, row: Mapping[str, object]) -> bool:
     return any(getattr(stored, name) != value for name, value in row.items())
+
+
+class NodeName(NamedTuple):
+    """The uuid of a node's root provider, the name of its compute service and its own."""
+
+    node: str
+    host: str
+    nodename: str
+
+
+@transaction
+def find_nodes_called(connection: Connection, names: tuple[str, ...]) -> list[NodeName]:
+    """Return the nodes of the cell whose own name is one of ``names``."""
+    query = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
+    return [
+        NodeName(*row)
+        for some in in_batches(names)
+        for row in connection.execute(query.where(nodes.c.nodename.in_(some)))
+    ]
+
+
+def names_of(uuids: Collection[str]) -> Callable[[Connection], list[NodeName]]:
+    """Return a read of the names of nodes; those that are not in the cell are left out."""
+    return _named(uuids, nodes.c.node)
+
+
+def nodes_called(names: Collection[str]) -> Callable[[Connection], list[NodeName]]:
+    """Return a read of the nodes whose uuid, own name or host is one of ``names``.
+
+    Its answer may have a node several times.
+    """
+    return _named(names, nodes.c.node, nodes.c.nodename, nodes.c.host)
+
+
+def count_instances(uuids: Collection[str]) -> Callable[[Connection], dict[str, int]]:
+    """Return a read of the number of instances on nodes. Nodes that the cell does not know are left out.
+
+    A node that the cell has only instances of is known.
+    """
+    counted = sa.func.count().label("instances")
+
+    def read(connection: Connection) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for some in in_batches(uuids):
+            there = sa.select(nodes.c.node).where(nodes.c.node.in_(some))
+            found |= dict.fromkeys(connection.execute(there).scalars(), 0)
+            counts = (
+                sa.select(instances.c.node, counted)
+                .where(instances.c.node.in_(some), instances.c.state.in_(ON_ITS_HOST))
+                .group_by(instances.c.node)
+            )
+            found |= {row.node: row.instances for row in connection.execute(counts)}
+        return found
+
+    return read
+
+
+def _named(names: Collection[str], *columns: sa.Column[str]) -> Callable[[Connection], list[NodeName]]:
+    query = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
+
+    def read(connection: Connection) -> list[NodeName]:
+        return [
+            NodeName(*row)
+            for some in in_batches(names)
+            for column in columns
+            for row in connection.execute(query.where(column.in_(some)))
+        ]
+
+    return read

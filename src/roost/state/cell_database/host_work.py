@@ -1,8 +1,10 @@
-"""The work of hosts, and orders to destroy that outlive their instance's stay on a host.
+"""The work of hosts: builds, deletions, and orders to destroy that outlive their instance's stay on a host.
 
 An instance that is being deleted is itself the order to its host. If an attempt ends without its host,
 because it took too long or the host does not answer, the order stays here until the host has acknowledged
 it. A host with such orders is not up: its guests may still take room that was given to others.
+
+Work that a host has not done yet is read by observers that measure its time by clocks of their own.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,15 +13,21 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import ASSIGNED, DELETING, STARTING, DestroyOrder, Instance
-from roost.state.cell_database.arrivals import INSTANCES
-from roost.state.cell_database.rows import instance_of
-from roost.state.cell_database.tables import instances, orders
-from roost.state.cell_database.unknown_guests import FORGET_UNKNOWN_GUEST
+from roost.model.instance import ASSIGNED, DELETING, STARTING, AttemptKey, DestroyOrder, Instance
+from roost.state.cell_database.guests import FORGET_UNKNOWN_GUEST
+from roost.state.cell_database.rows import INSTANCES, instance_of
+from roost.state.cell_database.tables import held_hosts, instances, orders
+from roost.state.leases import read_stamps
 from roost.storage import in_batches, one_of, one_of_constants, transaction
 
 FOR_HOSTS = frozenset((ASSIGNED, STARTING, DELETING))
 """States in which an instance is work for its host."""
+
+SESSION = "host"
+"""The kind of the leases that are the sessions of hosts. The lease of a host is named ``host/NAME``."""
+
+Stamp = tuple[object, ...]
+"""A value that changes as long as work makes progress."""
 
 
 def orders_topic(cell: str) -> str:
@@ -118,3 +126,35 @@ _ACKNOWLEDGE = sa.delete(orders).where(
     orders.c.instance_uuid == sa.bindparam("key"),
     orders.c.attempt == sa.bindparam("of_attempt"),
 )
+
+
+def session_name(host: str) -> str:
+    """Return the name of the lease that is the session of a host."""
+    return f"{SESSION}/{host}"
+
+
+@transaction
+def attempts_assigned(connection: Connection) -> dict[AttemptKey, Stamp]:
+    """Return the attempts that no host has confirmed yet.
+
+    Attempts on held hosts are left out. The agent may be held because the database was restored to an earlier
+    state, and then it may have confirmed the attempt in the state that was lost.
+    """
+    return {AttemptKey(row.uuid, row.attempt): () for row in connection.execute(_ASSIGNED)}
+
+
+_HELD = sa.select(held_hosts.c.host).where(held_hosts.c.accepted.is_(False))
+_ASSIGNED = sa.select(instances.c.uuid, instances.c.attempt).where(
+    instances.c.state == ASSIGNED, instances.c.host.not_in(_HELD)
+)
+
+
+@transaction
+def deletions_awaited(connection: Connection) -> dict[AttemptKey, Stamp]:
+    """Return the attempts whose hosts are to destroy them, each with the stamp of its host's session."""
+    query = sa.select(instances.c.uuid, instances.c.attempt, instances.c.host).where(
+        instances.c.state == DELETING
+    )
+    found = connection.execute(query).all()
+    stamps = read_stamps(connection, {session_name(row.host or "") for row in found})
+    return {AttemptKey(row.uuid, row.attempt): stamps.get(session_name(row.host or ""), ()) for row in found}
