@@ -523,10 +523,10 @@ def test_host_that_placement_refuses_keeps_no_other_from_starting(tmp_path) -> N
         async with hosts(tmp_path) as world:
             await world.placement.ensure_provider("somebody-else", "a")
             async with world.running() as hosting:
-                assert hosting.agents["b"].agent.registered
-                assert not hosting.agents["a"].agent.registered
+                assert hosting.agents["b"].agent.providers.registered
+                assert not hosting.agents["a"].agent.providers.registered
                 await world.placement.delete_provider("somebody-else")
-                await until(lambda: hosting.agents["a"].agent.registered)
+                await until(lambda: hosting.agents["a"].agent.providers.registered)
 
     asyncio.run(run())
 

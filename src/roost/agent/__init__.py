@@ -3,8 +3,8 @@
 program              the process of agents: hosts, tokens, state directories
 options              options of the group ``agent``
 hosted_agents        runs the agents of one process
-host                 the agent of one host: its polls and reports
-host_session         the states of an agent as a table, and the knowledge of one session
+host                 the agent of one host: its polls, and the tasks beside them
+host_session         the states of an agent as a table, and its sessions from opening to end
 workload             orders under way on a host, and their results
 outbox               results on their way to the cell
 health               the report of a node for the scheduler: metrics, hardware, guests

@@ -16,6 +16,7 @@ from roost.model.vocabulary import MAX_NAME
 
 _NO_HARDWARE = "the driver cannot tell its hardware"
 _NO_NODES = "the driver cannot tell its nodes"
+_NO_GUESTS = "the driver cannot list its guests"
 _NO_METRICS = "the driver has no metrics"
 _LEFT_OUT = "metrics of the driver cannot be reported"
 
@@ -42,6 +43,17 @@ async def read_nodes(context: AgentContext, host: str) -> dict[str, str]:
     """Return the root of each node of a host by the node's name. Raises what the driver raises."""
     nodes = await context.driver.nodes()
     return {host: provider_uuid(host)} if nodes is None else nodes
+
+
+async def read_guests(context: AgentContext, troubles: Troubles) -> dict[str, int] | None:
+    """Return the attempt of each guest that runs on the host; None if the driver cannot list them."""
+    try:
+        guests = await context.driver.guests()
+    except Exception as error:
+        troubles.tell(_NO_GUESTS, error, "error")
+        return None
+    troubles.over(_NO_GUESTS)
+    return guests
 
 
 def node_reports(

@@ -1,15 +1,30 @@
-"""The session of a host's agent: the states of an agent as a table, and the knowledge of one session."""
+"""The sessions of a host's agent: its states as a table, and each session from its opening to its end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from roost.agent.protocol.types import HistoryPosition, SessionKey
+import msgspec
+
+from roost.agent.agent_context import AgentContext
+from roost.agent.health import read_guests
+from roost.agent.options import AgentTimes
+from roost.agent.persistent_state import KeptSession
+from roost.agent.protocol.errors import AgentProtocolError
+from roost.agent.protocol.questions import Opening
+from roost.agent.protocol.types import HistoryPosition, Opened, SessionKey
+from roost.agent.troubles import Troubles
+from roost.model.instance import ACTIVE, DELETING, Instance
+from roost.model.service_version import SERVICE_VERSION
 
 OTHER_DATABASE = "the cell's database is another one, or was restored from a backup"
 TAKEN_BACK = "the cell's database was taken back to an earlier state"
 EMPTY_LIST = "the cell's database knows no guest of this host, but there are some"
 """Reasons why an agent carries out no orders."""
+
+NOT_KEPT = "the state of a host cannot be kept"
+_NO_SESSION = "no session can be opened"
+_NOT_RECOVERED = "the driver cannot take up the guests of a host"
 
 
 class SessionState(Enum):
@@ -97,6 +112,153 @@ class HostSession:
     answered: int = 0
     counted: int = 0
     sent: set[int] = field(default_factory=set)
+
+
+class HostSessions:
+    """Opens the sessions of a host's agent, one after another, and keeps what the next one needs.
+
+    ``last``: the last session, which is open in the states that have one. ``kept``: what the state directory
+    has, and a newer position of the cell's database. ``kept_at``: monotonic seconds of the last write.
+    """
+
+    def __init__(self, context: AgentContext, host: str, times: AgentTimes, troubles: Troubles) -> None:
+        self._context = context
+        self._host = host
+        self._times = times
+        self._troubles = troubles
+        self._state = SessionState.CLOSED
+        self.last: HostSession | None = None
+        self.kept = KeptSession()
+        self.kept_at = 0.0
+        self._reason: str | None = None
+        self._recovered = False
+
+    @property
+    def current(self) -> HostSession | None:
+        """The open session; None if there is none."""
+        return self.last if self._state.has_session else None
+
+    @property
+    def held(self) -> str | None:
+        """The reason why the agent carries out no orders; None if it does."""
+        return self._reason if self._state.is_held else None
+
+    async def load(self) -> None:
+        """Load what the last agent of the host has kept. Raises `StateUnusable`."""
+        self.kept = await self._context.state.load_session()
+        if self.kept.held is not None:
+            self._doubt(self.kept.held)
+
+    async def open(self) -> None:
+        """Open a session; repeat it until the cell grants one."""
+        nonce = self._context.draw()
+        previous = self.kept.nonces
+        # Kept before it is used, so that the next start of this agent gets the session at once.
+        await self.keep(nonces=(nonce, *previous)[:3])
+        opening = Opening(
+            host=self._host,
+            nonce=nonce,
+            previous=previous,
+            service_version=SERVICE_VERSION,
+            held=self.held,
+        )
+        failures = 0
+        while True:
+            try:
+                opened = await self._context.cell.ask(opening)
+                break
+            except AgentProtocolError as error:
+                failures += 1
+                self._troubles.tell(_NO_SESSION, error)
+                await self._context.sleep(self._times.pause(failures))
+        self._troubles.over(_NO_SESSION)
+        reason = None if self.kept.accepted else await self._why_doubted(opened)
+        if reason is not None and self.held is None:
+            await self.hold(reason)
+        position = msgspec.structs.replace(opened.position, epoch=opened.session.epoch, counter=0)
+        if self.held is None:
+            await self.keep(position=position, accepted=False)
+        if not self._recovered:
+            there = tuple(each for each in opened.expected if each.state in (ACTIVE, DELETING))
+            await self._recover(there)
+        nodes = {each.uuid: each.node for each in opened.expected if each.node is not None}
+        self.last = HostSession(opened.session, nodes)
+        self._on(SessionEvent.OPENED)
+        values = {"host": self._host, "cell": opened.cell}
+        self._context.log("the session of a host is open", values, "debug")
+
+    def end(self, session: HostSession) -> None:
+        """Note that the cell does not know a session, unless another one is open meanwhile."""
+        if self.current is session:
+            self._on(SessionEvent.ENDED)
+
+    async def hold(self, reason: str) -> None:
+        """Carry out no orders until an operator accepts the cell's state. Raises `StateUnusable`."""
+        self._doubt(reason)
+        await self.keep(held=reason)
+        values = {"host": self._host, "reason": reason}
+        self._context.log("the agent carries out no orders and waits for an operator", values, "error")
+
+    async def accept(self) -> None:
+        """Begin a new session, as an operator has accepted the state of the cell's database."""
+        values = {"host": self._host, "reason": self.held}
+        self._context.log("an operator has accepted the state of the cell", values)
+        self._on(SessionEvent.ACCEPTED)
+        await self.keep(held=None, accepted=True, position=None)
+        self._on(SessionEvent.ENDED)
+
+    async def take_position(self, session: HostSession, now: HistoryPosition) -> None:
+        """Take the position of the cell's database in an answer; be held if it is another database."""
+        if self.held is None and why_doubted(self.kept.position, now) == OTHER_DATABASE:
+            await self.hold(OTHER_DATABASE)
+        if self.held is None:
+            position = HistoryPosition(
+                now.database, now.incarnation, epoch=session.key.epoch, counter=session.counted
+            )
+            self.kept = msgspec.structs.replace(self.kept, position=position)
+
+    async def keep(self, **changes: object) -> None:
+        """Write what the next session needs, with these changes of `KeptSession`. Raises `StateUnusable`."""
+        # Taken over only once it is written: the nonce of the session stays among the last ones.
+        kept = msgspec.structs.replace(self.kept, **{"held": self.held, **changes})
+        await self._context.state.keep_session(kept)
+        self.kept = kept
+        self.kept_at = self._context.monotonic()
+        self._troubles.over(NOT_KEPT)
+
+    def _on(self, event: SessionEvent) -> None:
+        self._state = TRANSITIONS[self._state][event]
+
+    def _doubt(self, reason: str) -> None:
+        self._reason = reason
+        self._on(SessionEvent.DOUBTED)
+
+    async def _recover(self, there: tuple[Instance, ...]) -> None:
+        """Have the driver take up the running guests of the host, however long it takes.
+
+        Until then no order is taken, and the host counts as down.
+        """
+        failures = 0
+        while not self._recovered:
+            try:
+                await self._context.driver.recover(there)
+                self._recovered = True
+                self._troubles.over(_NOT_RECOVERED)
+            except Exception as error:
+                failures += 1
+                self._troubles.tell(_NOT_RECOVERED, error, "error")
+                await self._context.sleep(self._times.pause(failures))
+
+    async def _why_doubted(self, opened: Opened) -> str | None:
+        """Return why the cell's database cannot be trusted; None if it can."""
+        reason = why_doubted(self.kept.position, opened.position)
+        if reason is not None:
+            return reason
+        if not opened.expected and not opened.orders:
+            guests = await read_guests(self._context, self._troubles)
+            if guests:
+                return EMPTY_LIST
+        return None
 
 
 def why_doubted(before: HistoryPosition | None, now: HistoryPosition) -> str | None:

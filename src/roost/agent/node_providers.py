@@ -1,14 +1,23 @@
 """Reports the providers of all nodes of a host, and keeps them between two reports."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from roost.agent.agent_context import AgentContext
-from roost.agent.errors import ReshapeRefused
+from roost.agent.errors import ReshapePostponed, ReshapeRefused
+from roost.agent.health import read_nodes
 from roost.agent.protocol.types import ProviderState, SessionKey
 from roost.agent.provider_merge import Applied
 from roost.agent.provider_report import report_providers
+from roost.agent.troubles import Troubles
+from roost.agent.workload import AgentWorkload
 from roost.model.text import error_text
+
+_NO_REPORT = "a host cannot report to placement"
+_REFUSED = "placement refuses a part of a host's report"
+
+SHOWN = 10
+"""Refusals that one log line names, at most."""
 
 AT_ONCE = 16
 """Nodes whose providers are reported at the same time, so that one commit may have changes of several."""
@@ -33,29 +42,56 @@ class NodeProviders:
     """Reports the providers of the nodes of one host.
 
     ``refresh``: seconds between two reads of the providers from placement, if the driver changes nothing.
-    ``may_reshape``: returns whether no build is under way. A node may be reshaped until its first report is
-    made: later its providers do not move, as its options are read at the start.
+    ``registered``: placement has had a whole report. ``refused``: refusals of placement in the last report,
+    by the uuid of the node's root. ``reshaping``: no build may begin, as claims may move to other providers.
+    A node may be reshaped until its first report is made: later its providers do not move, as its options are
+    read at the start.
     """
 
     def __init__(
-        self, context: AgentContext, host: str, refresh: float, may_reshape: Callable[[], bool]
+        self, context: AgentContext, host: str, refresh: float, troubles: Troubles, work: AgentWorkload
     ) -> None:
         self._context = context
         self._host = host
-        self._may_reshape = may_reshape
+        self._troubles = troubles
+        self._work = work
+        self.registered = self.reshaping = False
+        self.refused: dict[str, str] = {}
         self._begun: set[str] = set()
         self._refresh = refresh
         self._applied: dict[str, Applied] = {}
         self._read: dict[str, tuple[SessionKey, float, tuple[ProviderState, ...]]] = {}
 
-    async def report(
-        self, session: SessionKey, nodes: dict[str, str], known: Collection[str], *, enabled: bool | None
-    ) -> Failures:
-        """Bring placement in line with the nodes. ``nodes``: the uuid of each root, by the node's name.
+    async def report(self, session: SessionKey, known: Collection[str], *, enabled: bool | None) -> Failures:
+        """Bring placement in line with all nodes. Returns the failures, after which it is repeated soon.
 
-        A failure of one node stops no other. ``known``: the roots of which the cell has had reports;
-        only these may be created under another name than the host's.
+        ``known``: the roots of which the cell has had reports; only these may be created under another name
+        than the host's.
         """
+        try:
+            nodes = await read_nodes(self._context, self._host)
+        except Exception as error:
+            self._troubles.tell(_NO_REPORT, error, "error")
+            return Failures([], error)
+        failures = await self._report_nodes(session, nodes, known, enabled)
+        if failures.error is None:
+            self.refused = failures.of_nodes
+        self.reshaping = isinstance(failures.error, ReshapePostponed)
+        if failures.error is not None:
+            self._troubles.tell(_NO_REPORT, failures.error, "error")
+            return failures
+        self._troubles.over(_NO_REPORT)
+        if failures.refusals:
+            self._troubles.tell(_REFUSED, "; ".join(failures.refusals[:SHOWN]), "error")
+        elif not failures.waiting:
+            self.registered = True
+            self._troubles.over(_REFUSED)
+        return failures
+
+    async def _report_nodes(
+        self, session: SessionKey, nodes: dict[str, str], known: Collection[str], enabled: bool | None
+    ) -> Failures:
+        """Report each node; a failure of one stops no other. ``nodes``: the roots by the nodes' names."""
         ready = [(node, root) for node, root in nodes.items() if node == self._host or root in known]
         failures = Failures([], waiting=len(ready) < len(nodes))
         for at in range(0, len(ready), AT_ONCE):
@@ -78,7 +114,7 @@ class NodeProviders:
         self, session: SessionKey, node: str, root: str, enabled: bool | None
     ) -> tuple[str, ...] | Exception:
         try:
-            return await self._report(session, node, root, enabled)
+            return await self._report_node(session, node, root, enabled)
         except ReshapeRefused as error:
             self._applied.pop(node, None)
             return (f"the node is not reshaped, and stays as it was: {error_text(error)}",)
@@ -87,7 +123,7 @@ class NodeProviders:
             self._applied.pop(node, None)
             return error
 
-    async def _report(
+    async def _report_node(
         self, session: SessionKey, node: str, root: str, enabled: bool | None
     ) -> tuple[str, ...]:
         began = self._context.monotonic()
@@ -113,3 +149,8 @@ class NodeProviders:
         if reported.unchanged is not None:
             self._read[node] = session, read_at, reported.unchanged
         return reported.refusals
+
+    def _may_reshape(self) -> bool:
+        """Begin no builds until the report has ended. Returns whether no build is under way."""
+        self.reshaping = True
+        return not self._work.under_construction

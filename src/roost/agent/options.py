@@ -61,6 +61,11 @@ class AgentTimes(OptionStruct, frozen=True, kw_only=True, group="agent"):
         help="Seconds after which the agent asks for a new token. 0: never.",
     )
 
+    def pause(self, failures: int) -> float:
+        """Return the seconds to wait after ``failures`` in a row, before the next try."""
+        doubled: float = self.retry * 2 ** min(max(failures, 1) - 1, 10)
+        return min(doubled, self.longest_retry)
+
 
 class AgentOptions(OptionStruct, frozen=True, group="agent"):
     """The options of a process of agents."""
