@@ -25,10 +25,12 @@ from roost.server.process import Options, Process, ProcessPart
 from roost.server.workers.beats import Beats
 from roost.server.workers.database_wait import DatabaseWait, on_servers
 from roost.server.workers.listeners import Listeners
-from roost.server.workers.supervision import Cause, SupervisionRules
-from roost.server.workers.supervisor import Hooks, Report, Supervisor
+from roost.server.workers.supervision import SupervisionRules
+from roost.server.workers.supervision_events import Cause
+from roost.server.workers.supervisor import Hooks, Supervisor
 from roost.server.workers.tls import Tls
 from roost.server.workers.worker import ServedApplication, Worker, run_worker
+from roost.server.workers.worker_process import Report
 from roost.web.dispatch import Application
 from roost.web.health import Health
 

@@ -16,8 +16,10 @@ from typing import TypeVar
 
 from roost.server.workers.beats import Beats
 from roost.server.workers.listeners import Listeners
-from roost.server.workers.supervision import Cause, SupervisionRules
-from roost.server.workers.supervisor import Hooks, Report, Supervisor
+from roost.server.workers.supervision import SupervisionRules
+from roost.server.workers.supervision_events import Cause
+from roost.server.workers.supervisor import Hooks, Supervisor
+from roost.server.workers.worker_process import Report
 
 WORKERS = 3
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from roost.server.workers.supervision import (
-    FIRST_PAUSE,
+from roost.server.workers.supervision import FIRST_PAUSE, Supervision, SupervisionRules
+from roost.server.workers.supervision_events import (
     Effect,
     Ended,
     Event,
@@ -27,8 +27,6 @@ from roost.server.workers.supervision import (
     ServiceStarted,
     StartWorker,
     Stop,
-    Supervision,
-    SupervisionRules,
     Terminate,
     Tick,
     WorkerFailed,

@@ -5,7 +5,7 @@ candidate_pages  the candidates of a query, page after page
 query            from a `CandidateQuery` to a query string
 bodies           bodies of requests and responses, to and from the client's types
 transport        requests, renewal of tokens, and translation of errors
-retries          repeats writes after a conflict with another writer
+writes           writes at the generations that the service has, repeated after a conflict
 """
 
 from roost.placement.client.http import HttpPlacement

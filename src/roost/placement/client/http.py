@@ -1,52 +1,32 @@
-"""A placement service over HTTP: Roost's own or OpenStack's, at microversion 1.39 or the newest it knows.
-
-A write whose caller names no generation first reads the generation of each provider or consumer concerned, in
-one request each, and writes at these. Reads and write are repeated after a conflict with another writer.
-"""
+"""A placement service over HTTP: Roost's own or OpenStack's, at microversion 1.39 or the newest it knows."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
 import httpx
 import msgspec
-from msgspec import UNSET
 
 from roost.ledger import Held
-from roost.model.allocation import Consumer
 from roost.model.assignment import Assignment
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import SHARING_TRAIT, is_custom
 from roost.placement.client.bodies import (
     FetchedPage,
-    are_typed,
     candidates_in,
     inventory_records,
     needs_v1,
     provider_in,
-    refused_write,
-    v1_bodies,
 )
 from roost.placement.client.query import beyond_placement, needed_version, query_parameters
-from roost.placement.client.retries import never, retry_conflicts
-from roost.placement.client.transport import (
-    LATEST,
-    NO_VERSION,
-    OLDEST,
-    TYPED,
-    UNTYPED,
-    OlderService,
-    ResponseMoments,
-    Transport,
-    path_to,
-)
+from roost.placement.client.transport import NO_VERSION, ResponseMoments, Transport, path_to
+from roost.placement.client.writes import read_claims, read_part, reshape, write_claims, write_part
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import (
     BadRequest,
-    Conflict,
     NotFound,
     PlacementError,
 )
@@ -58,7 +38,6 @@ from roost.web.query import LARGEST_PAGE
 ANSWER_SECONDS = 60
 """Time limit in seconds for connecting to the service, and between two parts of its answer."""
 
-_V1_ALLOCATIONS = "/v1/allocations"
 _V1_CANDIDATES = "/v1/allocation_candidates"
 _NO_GROUP = "00000000-0000-0000-0000-000000000000"
 """A group without members, by which the client finds out whether the service knows groups."""
@@ -237,8 +216,8 @@ class HttpPlacement:
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
     ) -> int:
-        return await self._set(
-            provider, "inventories", {"inventories": inventory_records(inventories)}, generation
+        return await write_part(
+            self._transport, provider, "inventories", inventory_records(inventories), generation
         )
 
     async def set_traits(self, provider: str, traits: Iterable[str], generation: int | None = None) -> int:
@@ -246,12 +225,12 @@ class HttpPlacement:
         await asyncio.gather(
             *(self._transport.call("PUT", path_to("traits", name)) for name in names if is_custom(name))
         )
-        return await self._set(provider, "traits", {"traits": names}, generation)
+        return await write_part(self._transport, provider, "traits", names, generation)
 
     async def set_aggregates(
         self, provider: str, aggregates: Iterable[str], generation: int | None = None
     ) -> int:
-        return await self._set(provider, "aggregates", {"aggregates": sorted(aggregates)}, generation)
+        return await write_part(self._transport, provider, "aggregates", sorted(aggregates), generation)
 
     async def ensure_resource_class(self, name: str) -> None:
         await self._transport.call("PUT", path_to("resource_classes", name))
@@ -264,45 +243,21 @@ class HttpPlacement:
         and `assignments`.
         """
 
-        async def write_all() -> None:
-            if any(map(needs_v1, writes)) and await self.knows_groups():
-                await self._post(_V1_ALLOCATIONS, v1_bodies(writes))
-                return
-            bodies = await self._allocation_bodies(writes)
-            await self._post_writes("/allocations", bodies, bodies, writes)
-
         if writes:
-            await self._write_at_present(write_all, (), writes)
+            by_v1 = any(map(needs_v1, writes)) and await self.knows_groups()
+            await write_claims(self._transport, writes, by_v1=by_v1)
 
     async def reshape(self, inventories: Sequence[NewInventories], writes: Sequence[ConsumerWrite]) -> None:
         """Reshape all or nothing. For consumer types see `write_allocations`."""
 
-        async def reshape_all() -> None:
-            bodies = await self._allocation_bodies(writes)
-            body = {
-                "inventories": {each.provider: await self._inventory_body(each) for each in inventories},
-                "allocations": bodies,
-            }
-            await self._post_writes("/reshaper", body, bodies, writes)
-
-        await self._write_at_present(reshape_all, inventories, writes)
+        await reshape(self._transport, inventories, writes)
 
     async def delete_allocations(self, consumers: Sequence[str]) -> None:
         """Send one request for each consumer: a request for several would have to name their generations."""
         await asyncio.gather(*map(self._free, consumers))
 
     async def allocations_of(self, consumer: str) -> Held | None:
-        found = await self._transport.call("GET", path_to("allocations", consumer))
-        if not found["allocations"]:
-            return None
-        owner = Consumer(
-            uuid=consumer,
-            project_id=found["project_id"],
-            user_id=found["user_id"],
-            generation=found["consumer_generation"],
-            consumer_type=found.get("consumer_type"),
-        )
-        return Held(owner, {provider: each["resources"] for provider, each in found["allocations"].items()})
+        return await read_claims(self._transport, consumer)
 
     async def holdings(self, consumers: Collection[str]) -> dict[str, Held]:
         names = list(consumers)
@@ -367,101 +322,5 @@ class HttpPlacement:
         except NotFound:
             return
 
-    async def _write_at_present(
-        self,
-        write: Callable[[], Awaitable[None]],
-        inventories: Sequence[NewInventories],
-        writes: Sequence[ConsumerWrite],
-    ) -> None:
-        """Write at the present generations where the caller names none; repeat if only these have changed.
-
-        Raises: `ConcurrentUpdate` at once if a generation that the caller named is not the present one.
-        """
-
-        async def is_outdated() -> bool:
-            for new in inventories:
-                if new.generation is not None and await self._generation(new.provider) != new.generation:
-                    return True
-            for each in writes:
-                if each.generation is not UNSET:
-                    held = await self.allocations_of(each.consumer)
-                    if each.generation != (held.consumer.generation if held else None):
-                        return True
-            return False
-
-        unchecked = any(new.generation is None for new in inventories) or any(
-            each.generation is UNSET for each in writes
-        )
-        await retry_conflicts(write, is_outdated) if unchecked else await write()
-
-    async def _post_writes(
-        self, path: str, body: object, bodies: dict[str, Any], writes: Sequence[ConsumerWrite]
-    ) -> None:
-        """Send a body; ``bodies`` are the parts of it that belong to the writes."""
-        if are_typed(writes):
-            try:
-                await self._post(path, body, needs=TYPED)
-                return
-            except OlderService:
-                for each in bodies.values():
-                    del each["consumer_type"]
-        await self._post(path, body, UNTYPED)
-
-    async def _post(self, path: str, body: object, version: str = LATEST, needs: str = OLDEST) -> None:
-        try:
-            await self._transport.call("POST", path, body, version=version, needs=needs)
-        except Conflict as error:
-            raise refused_write(error) from error
-
-    async def _allocation_bodies(self, writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
-        bodies = {}
-        typed = are_typed(writes)
-        for write in writes:
-            generation = write.generation
-            if generation is UNSET:
-                held = await self.allocations_of(write.consumer)
-                generation = held.consumer.generation if held else None
-            bodies[write.consumer] = {
-                "allocations": {name: {"resources": each} for name, each in write.allocations.items()},
-                "project_id": write.project_id,
-                "user_id": write.user_id,
-                "consumer_generation": generation,
-                **({"consumer_type": write.consumer_type} if typed else {}),
-                **({"mappings": write.mappings} if write.mappings else {}),
-            }
-        return bodies
-
-    async def _inventory_body(self, new: NewInventories) -> dict[str, Any]:
-        generation = new.generation
-        if generation is None:
-            generation = await self._generation(new.provider)
-        return {"inventories": inventory_records(new.inventories), "resource_provider_generation": generation}
-
-    async def _generation(self, provider: str) -> int:
-        generation: int = (await self._of(provider, "aggregates"))["resource_provider_generation"]
-        return generation
-
-    async def _of(self, provider: str, what: str) -> dict[str, Any]:
-        found: dict[str, Any] = await self._transport.call(
-            "GET", path_to("resource_providers", provider, what)
-        )
-        return found
-
-    async def _set(self, provider: str, what: str, body: dict[str, Any], generation: int | None) -> int:
-        """Set inventories, traits or aggregates at a generation or the present one. Returns the new one.
-
-        ``what``: which of them, as the last segment of the URL.
-        """
-
-        async def put(at: int) -> int:
-            path = path_to("resource_providers", provider, what)
-            answer = await self._transport.call("PUT", path, {**body, "resource_provider_generation": at})
-            new: int = answer["resource_provider_generation"]
-            return new
-
-        async def put_at_present() -> int:
-            return await put(await self._generation(provider))
-
-        if generation is not None:
-            return await put(generation)
-        return await retry_conflicts(put_at_present, never)
+    async def _of(self, provider: str, part: str) -> dict[str, Any]:
+        return await read_part(self._transport, provider, part)

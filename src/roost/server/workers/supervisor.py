@@ -13,23 +13,20 @@ workers need.
 import os
 import selectors
 import signal
-import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, NoReturn, Protocol
 
 import structlog
 
 from roost.model.errors import OperatorError
-from roost.server.workers.beats import LOOK_SECONDS, Beats, RunClock
+from roost.server.workers.beats import LOOK_SECONDS, RunClock
 from roost.server.workers.listeners import Listeners
 from roost.server.workers.notify import Notifier
-from roost.server.workers.retirement import end_with_parent
-from roost.server.workers.supervision import (
-    Cause,
+from roost.server.workers.supervision import Supervision, SupervisionRules
+from roost.server.workers.supervision_events import (
     Effect,
     Ended,
     Event,
@@ -49,44 +46,19 @@ from roost.server.workers.supervision import (
     ServiceStarted,
     StartWorker,
     Stop,
-    Supervision,
-    SupervisionRules,
     Terminate,
     Tick,
     WorkerFailed,
 )
-
-Report = Callable[[str | None], None]
-"""Called once by a worker: with None when it can serve, or with the reason why it cannot."""
+from roost.server.workers.worker_process import (
+    PARENT_SIGNALS,
+    Configured,
+    WorkerProcess,
+    describe_end,
+    fork_worker,
+)
 
 _LOG = structlog.get_logger()
-
-_HANDLED: Final = (
-    signal.SIGCHLD,
-    signal.SIGHUP,
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
-_READY: Final = b"+"
-_FAILED: Final = b"-"
-_REPORT_BYTES: Final = 65536
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-
-
-class Configured(Protocol):
-    """A service with its configuration."""
-
-    def run(self, listener: socket.socket, report: Report, cause: Cause, beats: Beats) -> None:
-        """Serve in this worker process until SIGTERM.
-
-        The worker raises ``beats`` at least once a second while its event loop turns. On SIGHUP it first
-        tells its clients to reconnect, because another worker replaces it.
-        """
-
-    def reread(self) -> "Configured":
-        """Return the service with its configuration read again. Raises `OperatorError` if that is wrong."""
 
 
 def _nothing() -> None:
@@ -112,16 +84,6 @@ class Hooks:
 
 
 @dataclass
-class _Process:
-    """A worker's process. ``reporting``: the read end of the pipe of its report."""
-
-    pid: int
-    reporting: int
-    beats: Beats
-    report: bytes = b""
-
-
-@dataclass
 class Supervisor:
     """A service and its workers.
 
@@ -136,7 +98,7 @@ class Supervisor:
     notifier: Notifier = field(default_factory=Notifier)
     _machine: Supervision = field(init=False)
     _events: deque[Event] = field(init=False, default_factory=deque)
-    _processes: dict[int, _Process] = field(init=False, default_factory=dict)
+    _processes: dict[int, WorkerProcess] = field(init=False, default_factory=dict)
     _services: dict[int, Configured] = field(init=False, default_factory=dict)
     _selector: selectors.BaseSelector = field(init=False, default_factory=selectors.DefaultSelector)
     _finished: Finished | None = field(init=False, default=None)
@@ -198,7 +160,7 @@ class Supervisor:
     def _perform(self, effect: Effect) -> None:
         match effect:
             case StartWorker():
-                self._start(effect, self._services[effect.generation])
+                self._start(effect)
             case Retire(worker):
                 self._signal(worker, signal.SIGHUP)
             case Terminate(worker):
@@ -239,106 +201,44 @@ class Supervisor:
 
     # Processes of workers
 
-    def _start(self, start: StartWorker, service: Configured) -> None:
+    def _start(self, start: StartWorker) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
+        service, sockets = self._services[start.generation], self.listeners.sockets
         try:
-            pid, read, beats = self._fork(start, service)
+            process = fork_worker(service, sockets, start.slot, start.cause, self._close_in_worker)
         except OSError as error:
             self._events.append(NotStarted(start.worker, str(error)))
             return
-        os.set_blocking(read, False)
-        self._processes[start.worker] = _Process(pid, read, beats)
-        self._selector.register(read, selectors.EVENT_READ, lambda: self._take_report(start.worker))
+        self._processes[start.worker] = process
+        self._selector.register(
+            process.reporting, selectors.EVENT_READ, lambda: self._take_report(start.worker)
+        )
 
-    def _fork(self, start: StartWorker, service: Configured) -> tuple[int, int, Beats]:
-        """Start the process of a worker; return its id, the read end of its report's pipe, and its beats.
-
-        Raises: `OSError` if the system has no process, memory or file descriptor left.
-        """
-        beats = Beats()
-        read, write = os.pipe()
-        parent = os.getpid()
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
-        try:
-            pid = os.fork()
-            if pid == 0:
-                os.close(read)
-                self._become_worker(start, service, write, beats, parent, blocked)
-        except OSError:
-            os.close(read)
-            raise
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            os.close(write)
-        return pid, read, beats
-
-    def _become_worker(
-        self,
-        start: StartWorker,
-        service: Configured,
-        write: int,
-        beats: Beats,
-        parent: int,
-        blocked: set[signal.Signals | int],
-    ) -> NoReturn:
-        status = 1
-        try:
-            signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_DFL)
-            # These signals must not end the worker before it has handlers of its own.
-            for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-                signal.signal(number, signal.SIG_IGN)
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            end_with_parent(parent)
-            self._selector.close()
-            for pipe in (*self._wakeups, *(each.reporting for each in self._processes.values())):
-                if pipe != -1:
-                    os.close(pipe)
-            for other, each in enumerate(self.listeners.sockets):
-                if other != start.slot:
-                    each.close()
-            service.run(self.listeners.sockets[start.slot], _reporter(write), start.cause, beats)
-            status = 0
-        except SystemExit as ended:
-            status = ended.code if isinstance(ended.code, int) else 1
-        except BaseException as error:
-            _LOG.error("a worker failed", exc_info=error)
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+    def _close_in_worker(self) -> None:
+        self._selector.close()
+        for pipe in (*self._wakeups, *(each.reporting for each in self._processes.values())):
+            if pipe != -1:
+                os.close(pipe)
 
     def _signal(self, worker: int, number: signal.Signals) -> None:
         # The process is not reaped yet, so no other process can have its id.
         os.kill(self._processes[worker].pid, number)
 
     def _take_report(self, worker: int, *, ended: bool = False) -> None:
-        """Read the report of a worker about its start. The worker writes it once and closes the pipe.
-
-        ``ended``: the worker has ended. A process that it has started may still have the pipe open.
-        """
+        """Read the report of a worker about its start. ``ended``: the worker has ended."""
         process = self._processes.get(worker)
         if process is None or process.reporting == -1:
             # A signal told of its end after the selector had named the pipe.
             return
-        try:
-            part = os.read(process.reporting, _REPORT_BYTES)
-        except BlockingIOError:
-            if not ended:
-                return
-            part = b""
-        process.report += part
-        if part:
+        pipe = process.reporting
+        if not process.read_report(ended=ended):
             return
-        self._selector.unregister(process.reporting)
-        os.close(process.reporting)
-        process.reporting = -1
-        if process.report[:1] == _READY:
+        self._selector.unregister(pipe)
+        if process.is_ready:
             self._handle(Ready(worker))
-        elif process.report[:1] == _FAILED:
-            self._handle(WorkerFailed(worker, process.report[1:].decode()))
+        elif process.failure is not None:
+            self._handle(WorkerFailed(worker, process.failure))
 
     def _reap(self) -> None:
         for worker, process in list(self._processes.items()):
@@ -347,7 +247,7 @@ class Supervisor:
                 continue
             while process.reporting != -1:
                 self._take_report(worker, ended=True)
-            self._handle(Ended(worker, _describe(status)))
+            self._handle(Ended(worker, describe_end(status)))
             process.beats.close()
             del self._processes[worker]
             self.hooks.on_worker_end(pid)
@@ -366,7 +266,7 @@ class Supervisor:
 
     def _measure(self) -> None:
         for worker, process in list(self._processes.items()):
-            memory = _resident_memory(process.pid)
+            memory = process.resident_memory()
             if memory is not None:
                 self._handle(Measured(worker, memory))
 
@@ -404,38 +304,12 @@ class Supervisor:
         self._handle(Reload())
 
 
-def _reporter(pipe: int) -> Report:
-    """Return the function with which a worker reports on its start through a pipe."""
-
-    def report(failure: str | None) -> None:
-        os.write(pipe, _READY if failure is None else _FAILED + failure.encode()[: _REPORT_BYTES // 2])
-        os.close(pipe)
-
-    return report
-
-
-def _describe(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        return f"signal {number} ({signal.strsignal(number)})"
-    return f"exit status {os.waitstatus_to_exitcode(status)}"
-
-
-def _resident_memory(pid: int) -> int | None:
-    """Return the resident memory of a process in bytes, None if it has just ended."""
-    try:
-        with open(f"/proc/{pid}/statm") as file:  # noqa: PTH123
-            return int(file.read().split()[1]) * _PAGE
-    except (OSError, IndexError):
-        return None
-
-
 @contextmanager
 def _signals() -> Iterator[tuple[int, int]]:
     """Yield the two ends of a pipe, to which the number of each arriving signal is written."""
     read, write = os.pipe()
     os.set_blocking(write, False)
-    before = {number: signal.signal(number, lambda *_: None) for number in _HANDLED}
+    before = {number: signal.signal(number, lambda *_: None) for number in PARENT_SIGNALS}
     woken = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     try:
         yield read, write

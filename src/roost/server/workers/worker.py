@@ -23,9 +23,10 @@ from roost.server.workers.beats import Beats, WatchedApplication
 from roost.server.workers.database_wait import DatabaseWait, open_when_there, tell_away
 from roost.server.workers.granian import WorkerServer
 from roost.server.workers.retirement import Retiring
-from roost.server.workers.supervision import Cause, SupervisionRules
-from roost.server.workers.supervisor import Report as ReportStart
+from roost.server.workers.supervision import SupervisionRules
+from roost.server.workers.supervision_events import Cause
 from roost.server.workers.tls import Tls
+from roost.server.workers.worker_process import Report as ReportStart
 from roost.storage import Database
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
 from roost.web.dispatch import Application, Message, Receive, Send
