@@ -6,7 +6,8 @@ import msgspec
 
 from roost.model.spec import Selection
 from roost.scheduler.api.wire.language import language_of
-from roost.scheduler.api.wire.nova_selection import cell_uuid, nova_selection
+from roost.scheduler.api.wire.nova_selection import nova_selection
+from roost.scheduler.nodes.cells import uuid_of_cell
 from roost.scheduler.nodes.table import NodeTable
 from support.nova import Nova
 from support.nova_specs import UUID, rich_request_spec
@@ -41,7 +42,7 @@ def test_nova_reads_a_selection(nova: Nova) -> None:
         "host": "host1",
         "node": UUID,
         "nodename": "node1",
-        "cell": cell_uuid("cell1"),
+        "cell": uuid_of_cell("cell1"),
         "zone": "az1",
         "vcpu": 4,
         "cpu_ratio": 16.0,

@@ -14,7 +14,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from roost.ledger import SCHEMA as LEDGER
-from roost.storage import Database, Schema, SchemaTooNew, SchemaTooOld
+from roost.storage import Database, ForeignTables, Schema, SchemaTooNew, SchemaTooOld
 from support.preparing import SCHEMAS, prepare
 
 by_name = pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
@@ -79,6 +79,19 @@ def test_all_schemas_fit_into_one_database(database):
         schema.upgrade(database)
     for schema in SCHEMAS:
         schema.check(database)
+
+
+@by_name
+@pytest.mark.parametrize("use", ["check", "upgrade", "prepare", "refuse_foreign"])
+def test_the_database_of_another_program_is_refused_and_left_as_it_is(database, schema, use):
+    """Such as Nova's API database, four of whose tables have the names of the conductor's."""
+    name = min(schema.metadata.tables)
+    made = sa.text(f"CREATE TABLE {name} (other INTEGER)")
+    database.write_now(lambda connection: connection.execute(made))
+    said = f"belongs to another program.* a table {name},.*{schema.name}_schema"
+    with pytest.raises(ForeignTables, match=said):
+        getattr(schema, use)(database)
+    assert database.read_now(lambda connection: sa.inspect(connection).get_table_names()) == [name]
 
 
 def test_check_names_the_command_that_makes_missing_tables(database):

@@ -47,8 +47,9 @@ class RequestedDestination(msgspec.Struct, frozen=True, kw_only=True):
     """The place that a request is restricted to; filters evaluate the hosts in it as usual.
 
     ``host`` is the name of a compute service, ``node`` of one of its compute nodes. ``aggregates`` are uuids
-    in conjunctive normal form: a host is in one aggregate of every set. ``allow_cross_cell_move`` permits
-    hosts outside of ``cell``.
+    in conjunctive normal form: a host is in one aggregate of every set. ``cell`` is the name of a cell,
+    ``cell_uuid`` its uuid if the caller has one, which is looked for first. ``allow_cross_cell_move`` permits
+    hosts outside of the cell.
     """
 
     host: str | None = None
@@ -57,6 +58,7 @@ class RequestedDestination(msgspec.Struct, frozen=True, kw_only=True):
     aggregates: tuple[frozenset[str], ...] = ()
     forbidden_aggregates: frozenset[str] = frozenset()
     allow_cross_cell_move: bool = False
+    cell_uuid: str | None = None
 
 
 class RequestedNetwork(msgspec.Struct, frozen=True, kw_only=True):

@@ -91,6 +91,10 @@ class DatabaseRefused(DatabaseUnavailable):
     summary = "The database refuses the statements of this service; nothing was written."
 
 
+class ForeignTables(StorageError):
+    """The database belongs to another program, whose tables have the names of Roost's."""
+
+
 class SchemaTooNew(StorageError):
     """The schema has a revision that this program does not know."""
 

@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 
 from roost.storage.database import Database
 from roost.storage.engine import WHOLE_TABLE_PLANS
-from roost.storage.errors import SchemaTooNew, SchemaTooOld
+from roost.storage.errors import ForeignTables, SchemaTooNew, SchemaTooOld
 
 _WORKS_FROM = "works_from"
 
@@ -66,7 +66,7 @@ class Schema:
         """Create the tables in a SQLite file that has none of them; check them otherwise.
 
         Raises:
-            SchemaTooOld, SchemaTooNew: as `check`.
+            SchemaTooOld, SchemaTooNew, ForeignTables: as `check`.
             DatabaseUnavailable: the database cannot be read or written.
         """
         revision = self.revision(database)
@@ -81,6 +81,7 @@ class Schema:
         Raises:
             SchemaTooOld: they are at an earlier revision than this program needs.
             SchemaTooNew: they are at a later revision, with which this program does not work.
+            ForeignTables: as `refuse_foreign`.
             DatabaseUnavailable: the database cannot be read.
         """
         revision, works_from = database.read_now(self._at)
@@ -92,6 +93,7 @@ class Schema:
                 return
             raise self.unknown(database, revision)
         if revision is None:
+            self.refuse_foreign(database)
             raise SchemaTooOld(
                 f"database {database} has no {self.name} tables: run {database.given.upgrade()}"
             )
@@ -100,6 +102,24 @@ class Schema:
             f"run {database.given.upgrade()}"
         )
 
+    def refuse_foreign(self, database: Database) -> None:
+        """Check that the database is not another program's whose tables have names of these.
+
+        Nova's API database has four tables with the names of Roost's, and ``nova.conf`` names it by the
+        option that names Roost's own.
+
+        Raises:
+            ForeignTables: it has such tables, and no version table of this schema.
+            DatabaseUnavailable: the database cannot be read.
+        """
+        names = database.read_now(lambda connection: frozenset(sa.inspect(connection).get_table_names()))
+        foreign = sorted(names & self.metadata.tables.keys())
+        if foreign and self._version_table not in names:
+            raise ForeignTables(
+                f"database {database} belongs to another program, such as Nova: it has a table "
+                f"{foreign[0]}, but not Roost's table {self._version_table}; give Roost one of its own"
+            )
+
     def upgrade(self, database: Database, applied: Callable[[str], None] = lambda _: None) -> None:
         """Upgrade the tables to the newest revision.
 
@@ -107,6 +127,7 @@ class Schema:
 
         Raises:
             SchemaTooOld, SchemaTooNew: as `known_revision`.
+            ForeignTables: as `refuse_foreign`.
             DatabaseUnavailable: the database cannot be written.
         """
         # Imported here because every start checks the tables but few upgrade them.
@@ -114,7 +135,8 @@ class Schema:
         from alembic.runtime.migration import MigrationContext
         from alembic.script import ScriptDirectory
 
-        self.known_revision(database)
+        if self.known_revision(database) is None:
+            self.refuse_foreign(database)
         scripts = ScriptDirectory(str(self.scripts))
 
         def run(connection: Connection) -> None:

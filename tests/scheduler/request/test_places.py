@@ -11,6 +11,7 @@ from roost.model.spec import Image, RequestedDestination, RequestedNetwork
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec, RequestFilterFailed
+from roost.scheduler.nodes.cells import uuid_of_cell
 from roost.scheduler.request.options import RequestFilterOptions, Workarounds
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import Cloud, Provider, flat, report, uuid_of
@@ -57,6 +58,15 @@ def nodes(room: Room) -> set[str]:
         ({"requested_host": "farm"}, {2, 3}),
         ({"requested_destination": RequestedDestination(host="farm", node="n3")}, {3}),
         ({"requested_destination": RequestedDestination(cell="cell2")}, {2, 3}),
+        ({"requested_destination": RequestedDestination(cell="cell2", cell_uuid=uuid_of(0xCE))}, {2, 3}),
+        (
+            {"requested_destination": RequestedDestination(cell="one", cell_uuid=uuid_of_cell("cell2"))},
+            {2, 3},
+        ),
+        ({"requested_destination": RequestedDestination(host="FARM", node="N3")}, {3}),
+        ({"force_hosts": ("Host1",), "ignore_hosts": frozenset({"Farm"})}, {1}),
+        ({"ignore_hosts": frozenset({"FARM", "HOST0"})}, {1}),
+        ({"force_nodes": ("N2",)}, {2}),
         ({"force_hosts": ("farm", "host1")}, {1, 2, 3}),
         ({"force_nodes": ("n2",)}, {2}),
         ({"ignore_hosts": frozenset({"farm"})}, {0, 1}),

@@ -132,7 +132,7 @@ class Narrowed:
         ignored = self._request.spec.ignore_hosts
         if ignored:
             table = self._host_index.table
-            indexes = [index for host in ignored for index in table.indexes_of_host(host)]
+            indexes = [index for host in ignored for index in table.indexes_of_requested_host(host)]
             mask.leave_out(self._host_index.places_at(indexes), 0)
             if indexes:
                 steps.append(Step("ignore_hosts", mask.left[0]))

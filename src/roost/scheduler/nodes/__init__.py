@@ -11,6 +11,7 @@ lookups          the indexes that the directory uses
 rows             rows of removed nodes, which new nodes may get
 labels           values that many nodes share
 aggregates       host aggregates and their metadata
+cells            the uuids of cells, and the cell that a request names
 zones            availability zones, as aggregates make them
 outstanding      claims and assignments that no report contains yet
 numa_reports     NUMA topologies as reported

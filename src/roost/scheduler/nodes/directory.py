@@ -71,6 +71,13 @@ class NodeDirectory(NodeColumns):
         """Return the indexes of all nodes of a compute service, in the order in which they were reported."""
         return self._services.nodes_of(host)
 
+    def indexes_of_requested_host(self, host: str) -> list[int]:
+        """Return the indexes of all nodes of the compute services that a request means by a name: the case of
+        its letters does not count."""
+        return [
+            index for spelt in self._services.spellings.of(host) for index in self._services.nodes_of(spelt)
+        ]
+
     def nodes_of_cell(self, cell: str) -> set[str]:
         """Return the root providers of the nodes of a cell."""
         return {node for node, index in self._names if self._reports[index].cell == cell}
@@ -88,6 +95,12 @@ class NodeDirectory(NodeColumns):
         if self._services.nodes_of(nodename):
             return tuple(index for index in found if self.hosts[index] == nodename)
         return found
+
+    def indexes_of_requested_nodename(self, nodename: str) -> list[int]:
+        """Return the indexes of the nodes that a request means by a node name: the case of its letters does
+        not count."""
+        names = self._names.nodename_spellings.of(nodename)
+        return [index for spelt in names for index in self.indexes_of_nodename(spelt)]
 
     def indexes_of_instance(self, instance: str) -> tuple[int, ...]:
         """Return the indexes of the nodes that report an instance: mostly one, two during a move."""

@@ -68,6 +68,34 @@ class ManyHolders:
             self._holders.setdefault(name, set()).add(index)
 
 
+class Spellings:
+    """The names that differ from one only by the case of their letters.
+
+    Only names with capitals are kept: most clouds have none.
+    """
+
+    def __init__(self) -> None:
+        self._with_capitals: dict[str, set[str]] = {}
+
+    def of(self, name: str) -> list[str]:
+        """Return the names that may be meant: those with capitals that were added, and the one without."""
+        lowered = name.lower()
+        return [lowered, *sorted(self._with_capitals.get(lowered, ()))]
+
+    def add(self, name: str) -> None:
+        """Add a name that a node has."""
+        if name != (lowered := name.lower()):
+            self._with_capitals.setdefault(lowered, set()).add(name)
+
+    def drop(self, name: str) -> None:
+        """Remove a name that no node has any more."""
+        if name != (lowered := name.lower()):
+            others = self._with_capitals[lowered]
+            others.remove(name)
+            if not others:
+                del self._with_capitals[lowered]
+
+
 class NodeNames:
     """The names of nodes, by index and the other way round.
 
@@ -82,6 +110,7 @@ class NodeNames:
         self._index: dict[str, int] = {}
         self._named: dict[tuple[str, str], int] = {}
         self._with_nodename = FewHolders()
+        self.nodename_spellings = Spellings()
 
     def __len__(self) -> int:
         return len(self._index)
@@ -120,12 +149,15 @@ class NodeNames:
         self.hosts[index], self.nodenames[index] = host, name
         self._named[host, name] = index
         self._with_nodename.add(name, index)
+        self.nodename_spellings.add(name)
 
     def leave(self, index: int, old: NodeReport) -> None:
         """Remove a node from its names."""
         host, name = names_of(old)
         del self._named[host, name]
         self._with_nodename.drop(name, index)
+        if not self._with_nodename.of(name):
+            self.nodename_spellings.drop(name)
 
 
 class ServiceNodes:
@@ -136,6 +168,7 @@ class ServiceNodes:
         self._number: dict[str, int] = {}
         self._hosts: list[str] = []
         self._free: list[int] = []
+        self.spellings = Spellings()
 
     def nodes_of(self, host: str) -> Collection[int]:
         """Return the indexes of the nodes of a service."""
@@ -161,6 +194,7 @@ class ServiceNodes:
                 number = len(self._hosts)
                 self._hosts.append(host)
             self._number[host] = number
+            self.spellings.add(host)
         self._nodes[host][index] = None
         return number
 
@@ -171,6 +205,7 @@ class ServiceNodes:
         if nodes:
             return False
         del self._nodes[host]
+        self.spellings.drop(host)
         self._free.append(self._number.pop(host))
         return True
 

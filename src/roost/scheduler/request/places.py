@@ -1,7 +1,7 @@
 """The hosts and nodes that a request names: the only ones that it may use, or ones that it must not use.
 
 No filter checks them: the names are part of the request. Names are those of compute services (hosts) and of
-their nodes.
+their nodes; the case of their letters does not count.
 
 Source: ``HostManager.get_filtered_hosts`` and ``get_compute_nodes_by_host_or_node`` of Nova.
 """
@@ -13,6 +13,7 @@ import numpy as np
 
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.nodes.cells import requested_cell
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
 
@@ -52,16 +53,13 @@ def target_of(spec: RequestSpec, table: NodeTable) -> Sequence[int] | None:
         node = spec.force_nodes[0]
     if host is None and node is None:
         return None
-    cell = destination.cell if destination is not None else None
-    nodes = [
-        index
-        for index in _named(table, host, node)
-        if cell is None or table.cells[table.cell.item(index)] == cell
-    ]
+    cell = None if destination is None else requested_cell(destination, table.cells)
+    nodes = [index for index in _named(table, host, node) if cell in (None, table.cell.item(index))]
     if not nodes:
+        there = None if destination is None else destination.cell or destination.cell_uuid
         what = " ".join(
             f"{kind} {name!r}"
-            for kind, name in (("host", host), ("node", node), ("cell", cell))
+            for kind, name in (("host", host), ("node", node), ("cell", there))
             if name is not None
         )
         raise BadRequestSpec(f"requested {what} is unknown")
@@ -76,15 +74,15 @@ def places_of(spec: RequestSpec, table: NodeTable) -> Iterator[RequestedPlace]:
             nodes = _named(table, destination.host, destination.node)
             if len(nodes) > 1:  # Placement is asked for the tree of a single node.
                 yield RequestedPlace("requested_destination", _indexes(nodes), True)
-        if destination.cell is not None and not destination.allow_cross_cell_move:
-            cell = table.cells.index(destination.cell) if destination.cell in table.cells else -1
+        cell = requested_cell(destination, table.cells)
+        if cell is not None and not destination.allow_cross_cell_move:
             yield RequestedPlace("requested_cell", np.flatnonzero(table.cell[: table.size] == cell), True)
     if known := _of_hosts(table, sorted(spec.retried_hosts)):
         yield RequestedPlace("retried_hosts", _indexes(known), False)
     if spec.force_hosts:
         yield RequestedPlace("force_hosts", _indexes(_of_hosts(table, spec.force_hosts)), True)
     if spec.force_nodes:
-        nodes = [index for name in spec.force_nodes for index in table.indexes_of_nodename(name)]
+        nodes = [index for name in spec.force_nodes for index in table.indexes_of_requested_nodename(name)]
         yield RequestedPlace("force_nodes", _indexes(nodes), True)
 
 
@@ -100,10 +98,10 @@ def _indexes(nodes: Sequence[int]) -> Indexes:
 
 def _named(table: NodeTable, host: str | None, node: str | None) -> Sequence[int]:
     if node is None:
-        return list(table.indexes_of_host(host or ""))
-    nodes = table.indexes_of_nodename(node)
-    return [index for index in nodes if host is None or table.hosts[index] == host]
+        return table.indexes_of_requested_host(host or "")
+    nodes = table.indexes_of_requested_nodename(node)
+    return [index for index in nodes if host is None or table.hosts[index].lower() == host.lower()]
 
 
 def _of_hosts(table: NodeTable, hosts: Sequence[str]) -> Sequence[int]:
-    return [index for host in hosts for index in table.indexes_of_host(host)]
+    return [index for host in hosts for index in table.indexes_of_requested_host(host)]

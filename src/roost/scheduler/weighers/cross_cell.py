@@ -6,6 +6,7 @@ import numpy as np
 
 from roost.fleet.columns import Float64
 from roost.scheduler.candidates.candidate_source import HostView
+from roost.scheduler.nodes.cells import requested_cell
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
@@ -24,15 +25,15 @@ class CrossCellWeigher:
         destination = request.spec.requested_destination
         if destination is None or not destination.allow_cross_cell_move:
             return None
-        return destination.cell or None
+        cell = destination.cell_uuid, destination.cell
+        return cell if any(cell) else None
 
     def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
-        cell = self.key(request)
-        if cell is None:
+        destination = request.spec.requested_destination
+        if destination is None or self.key(request) is None:
             return None
-        table = hosts.table
-        number = table.cells.index(cell) if cell in table.cells else -1
-        return np.where(table.cell[hosts.index] == number, 1.0, -1.0)
+        cell = requested_cell(destination, hosts.table.cells)
+        return np.where(hosts.table.cell[hosts.index] == cell, 1.0, -1.0)
 
 
 PLUGIN = CrossCellWeigher

@@ -25,7 +25,7 @@ from roost.state.api_database.open_cells import OpenCells
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.state.cell_database import Cell
-from roost.storage import Database, DatabaseUnavailable, Schema, check_writes
+from roost.storage import Database, DatabaseUnavailable, ForeignTables, Schema, check_writes
 from roost.web.health import HealthCheck
 
 TRIM_SECONDS = 60.0
@@ -46,6 +46,20 @@ class RecordsPart(ProcessPart[SchedulingOptions]):
 
 class ApiDatabasePart(ProcessPart[SchedulingOptions]):
     """The API database, if the process needs it."""
+
+    def prepare(self, options: SchedulingOptions) -> None:
+        url = options.needed_api_database
+        if url is None:
+            return
+        database = Database(url)
+        try:
+            CONDUCTOR.refuse_foreign(database)
+        except ForeignTables as error:
+            raise OperatorError(
+                f"[api_database] connection: {error}; in a nova.conf the option of this name is Nova's"
+            ) from error
+        finally:
+            asyncio.run(database.close())
 
     async def open(self, process: Process[SchedulingOptions]) -> None:
         if process.options.needed_api_database is not None:

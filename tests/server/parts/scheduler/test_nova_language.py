@@ -22,8 +22,9 @@ from roost.model.spec import (
     ServerGroup,
 )
 from roost.scheduler.api.wire.language import language_of
-from roost.scheduler.api.wire.nova_selection import cell_uuid, nova_selection, selection_of
+from roost.scheduler.api.wire.nova_selection import nova_selection, selection_of
 from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.nodes.cells import uuid_of_cell
 from roost.scheduler.nodes.table import NodeTable
 from support.clouds import flat
 from support.nova_specs import PORT, UUID, flavor, made, request_spec, rich_request_spec
@@ -78,6 +79,7 @@ def test_all_that_a_scheduler_needs_is_read() -> None:
             host="host1",
             node="node1",
             cell="cell1",
+            cell_uuid=UUID,
             aggregates=(frozenset({"a", "b"}), frozenset({"c"})),
             forbidden_aggregates=frozenset({"d"}),
         ),
@@ -162,7 +164,7 @@ def test_a_selection_is_read_as_it_was_shown() -> None:
     found = selection_of(json.loads(json.dumps(shown)))
     assert (found.host, found.node, found.zone) == ("host1", UUID, "az1")
     assert (found.allocations, found.mappings) == (SELECTION.allocations, SELECTION.mappings)
-    assert found.cell == cell_uuid("cell1") == cell_uuid(cell_uuid("cell1"))
+    assert found.cell == uuid_of_cell("cell1") == uuid_of_cell(uuid_of_cell("cell1"))
     assert shown["nova_object.data"]["nodename"] == "node1"
 
 

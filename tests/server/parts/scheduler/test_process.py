@@ -1,5 +1,7 @@
 """`roost scheduler` as a process: on a ledger, and by placement over HTTP; wrong options are named."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,24 @@ def test_what_cannot_work_is_said_in_one_line(tmp_path: Path, arguments: list[st
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_the_api_database_of_nova_is_not_taken_for_its_own(tmp_path: Path) -> None:
+    """The option of a nova.conf has the same name, and four tables have."""
+    nova = tmp_path / "nova_api.db"
+    with closing(sqlite3.connect(nova)) as connection:
+        connection.execute("CREATE TABLE cell_mappings (id INTEGER, uuid VARCHAR(36), name VARCHAR(255))")
+        connection.commit()
+    config = tmp_path / "nova.conf"
+    config.write_text(f"[api_database]\nconnection = sqlite:///{nova}\n[api]\nauth_strategy = noauth2\n")
+    database = f"sqlite:///{tmp_path / 'roost.db'}"
+    done = run_roost("scheduler", "--config-file", config, "--database", database)
+    assert done.returncode == 2
+    assert "[api_database] connection: database sqlite:///" in done.stderr, done.stderr
+    assert "belongs to another program, such as Nova: it has a table cell_mappings" in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    with closing(sqlite3.connect(nova)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("cell_mappings",)]
 
 
 def test_the_hosts_of_conductors(tmp_path: Path) -> None:

@@ -1,24 +1,20 @@
 """Nova's Selection objects, from and to Roost's selections.
 
-Nova's Selection has no weight and no assignment. It names a cell by a uuid: that of a cell of Roost is
-derived from the cell's name.
+Nova's Selection has no weight and no assignment. It names a cell by a uuid, see
+`roost.scheduler.nodes.cells`.
 
 Source: ``nova.objects.Selection`` and ``nova.objects.SchedulerLimits``, Nova 34.0.
 """
 
-import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from roost.model.spec import Selection
-from roost.placement.wire.uuids import is_uuid_like
 from roost.scheduler.api.wire.nova_object import NovaFields, nova_object
 from roost.scheduler.errors import BadRequestSpec
-
-_CELLS: Final = uuid.UUID("6e5b3f0e-54d7-4c0b-9c5c-0a4d6a1f3b52")
-"""The namespace of the uuids that are derived from the names of cells."""
+from roost.scheduler.nodes.cells import uuid_of_cell
 
 _LIMITS: Final = ("numa_topology", "vcpu", "disk_gb", "memory_mb")
 
@@ -51,7 +47,7 @@ def nova_selection(selection: Selection, nodename: str) -> dict[str, Any]:
             "compute_node_uuid": selection.node,
             "service_host": selection.host,
             "nodename": nodename,
-            "cell_uuid": cell_uuid(selection.cell),
+            "cell_uuid": uuid_of_cell(selection.cell),
             "limits": _limits(selection.limits),
             "allocation_request": msgspec.json.encode(request).decode(),
             "allocation_request_version": CLAIMED_AT,
@@ -78,11 +74,6 @@ def selection_of(data: Mapping[str, Any]) -> Selection:
         zone=fields.get("availability_zone", str),
         allocation_request_version=fields.get("allocation_request_version", str) or "1.39",
     )
-
-
-def cell_uuid(cell: str) -> str:
-    """Return the uuid of a cell: its name, if that is a uuid."""
-    return cell if is_uuid_like(cell) else str(uuid.uuid5(_CELLS, cell))
 
 
 def _limits(limits: Mapping[str, object]) -> dict[str, Any]:

@@ -22,7 +22,8 @@ def check_servable(spec: RequestSpec, table: NodeTable, options: SchedulerOption
         raise BadRequestSpec(f"scheduler hints same_host and different_host both name instance {min(same)}")
     destination = spec.requested_destination
     wanted = {*spec.force_hosts, *([destination.host] if destination and destination.host else [])}
-    if wanted and wanted <= spec.ignore_hosts:
+    ignored = {host.lower() for host in spec.ignore_hosts}
+    if wanted and all(host.lower() in ignored for host in wanted):
         raise BadRequestSpec(f"host {min(wanted)} is asked for, and is among ignore_hosts")
 
 
