@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.fleet import Fleet, tree_feasibility
+from roost.fleet import Fleet, feasible_trees
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.feasibility import Feasibility, feasibilities
@@ -172,9 +172,9 @@ def test_trees_evaluated_all_at_once_are_evaluated_alike(
 def test_trees_of_rare_forms_are_evaluated_together_as_one_by_one(
     data: st.DataObject, world: World, query: CandidateQuery
 ) -> None:
-    """Where they have many providers. See `roost.fleet.tree_feasibility`."""
+    """Where they have many providers. See `roost.fleet.feasible_trees`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree_feasibility, "_ONE_BY_ONE", 0)
+        patch.setattr(feasible_trees, "_ONE_BY_ONE", 0)
         change_and_check(data, world, [query], steps=3)
 
 
@@ -189,7 +189,7 @@ def test_more_amounts_than_a_machine_word_has_bits_are_evaluated_alike(
     query = CandidateQuery((RequestGroup({"VCPU": 1}), *groups))
     found = []
     for one_by_one in (0, 1_000):
-        monkeypatch.setattr(tree_feasibility, "_ONE_BY_ONE", one_by_one)
+        monkeypatch.setattr(feasible_trees, "_ONE_BY_ONE", one_by_one)
         kept = feasibilities(fleet_of(world)).of(query)
         found.append(kept._codes.bits(kept._code.item(0)))
     assert found[0] == found[1] > 2 ** (100 * number)

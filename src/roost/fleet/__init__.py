@@ -14,7 +14,8 @@ Pure: no I/O, no clock, no randomness. Numpy columns in, numpy columns and model
     So nfs shares its disk with the tree of cn1: candidates with the anchor 0 may take DISK_GB from row 3.
 
 Data
-    fleet              the fleet: all data of providers; changes applied and undone; forks
+    fleet              the fleet: providers, server groups, assignments; changes applied and undone; forks
+    provider_data      inventories and use, traits and aggregates of providers, by provider and by tree
     provider_forest    providers and their trees
     inventory_columns  inventories and use of one resource class
     inverted_index     names by provider and providers by name, for traits and aggregates
@@ -43,8 +44,10 @@ Allocation candidates
 
 Feasibility, cached from one request to the next
     feasibility        the cache: the feasibility of each of the queries used last
-    tree_feasibility   the trees that can serve one query, brought up to date after each change
-    tree_forms         the trees by form, equal for trees with the same parents and classes
+    feasible_trees     the trees that can serve one query, brought up to date after each change
+    tree_feasibility   the candidates of these trees
+    tree_form          the form of a tree, equal for trees with the same parents and classes
+    tree_forms         the trees of a fleet by form
     pending_trees      the trees that an evaluation of all trees has still to evaluate
     pools              the sharing providers, and the trees that they serve
     term_bits          the terms of a query, and the bits of a tree that say which providers could serve them

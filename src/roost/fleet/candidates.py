@@ -11,7 +11,6 @@ the caller reads; a branch ends where capacity, isolation or a common subtree ru
 alike for the query are searched once (see `roost.fleet.tree_layout`).
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import repeat
@@ -20,17 +19,16 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.fleet.assignments import Assignment, Assignments
-from roost.fleet.choices import Choice, Need, candidate_of, takes_from_tree
+from roost.fleet.choices import Choice, Need, Repeats, candidate_of, takes_from_tree
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.fleet import Fleet
-from roost.fleet.match import in_any, match, match_resources, match_traits
-from roost.fleet.query_terms import Term, match_terms, terms_of
+from roost.fleet.match import match, match_resources, match_traits
+from roost.fleet.query_terms import Term, match_terms, surely_local, terms_of
 from roost.fleet.reach import is_flat, only_roots_match
-from roost.fleet.rowset import RowSet
 from roost.fleet.tree_feasibility import Feasibility
 from roost.fleet.tree_layout import LayoutKey, TreeLayouts
-from roost.fleet.work import LAYOUT, Meter
+from roost.fleet.work import LAYOUT
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 
@@ -234,45 +232,10 @@ class CandidateSearch:
         return takes_from_tree(self._fleet, self.needs, (anchor, rows))
 
     def surely_local(self) -> Bools:
-        """Return for each anchor whether counting proves a local candidate: bool[len(anchors)].
-
-        Terms are *rivals* if they take from the same class or must not share a provider. If each rival has at
-        least as many options as there are rivals, all rivals can have different providers. Every other term
-        can have its first option. Then only the traits that the unsuffixed group requires remain to be
-        checked on these first options.
-        """
-        fleet, query, anchors = self._fleet, self._query, self.anchors
+        """Return for each anchor whether it surely has a local candidate: bool[len(anchors)]."""
         if self._feasibility is not None:
-            return self._feasibility.are_local(anchors)
-        if query.same_subtree:
-            return np.zeros(len(anchors), dtype=np.bool_)
-        isolated = sum(query.isolates(term.group) for term in self._terms)
-        demanding = Counter(name for term in self._terms for name in term.resources)
-        rivals = [
-            (isolated > 1 and query.isolates(term.group))
-            or any(demanding[name] > 1 for name in term.resources)
-            for term in self._terms
-        ]
-        sure = np.ones(len(anchors), dtype=np.bool_)
-        local = np.zeros(len(anchors), dtype=np.bool_)
-        first_options: list[Rows] = []
-        self._meter.spend_rows(4 * fleet.n_rows * len(self._terms))
-        for term, rival in zip(self._terms, rivals, strict=True):
-            at, rows = term.options
-            options = np.bincount(at, minlength=fleet.n_rows)
-            own = np.bincount(at[fleet.roots(rows) == at], minlength=fleet.n_rows)
-            local |= (own[anchors] == options[anchors]) & bool(term.resources)
-            if rival:
-                sure &= options[anchors] >= sum(rivals)
-            elif not term.group.granular:
-                first_options.append(rows[(np.cumsum(options) - options)[anchors]])
-        for group in query.groups:
-            for any_of in () if group.granular else group.required:
-                sure &= np.logical_or.reduce(
-                    [in_any(fleet.with_trait, any_of, rows) for rows in first_options]
-                    or [np.zeros(len(anchors), dtype=np.bool_)]
-                )
-        return sure & local
+            return self._feasibility.are_local(self.anchors)
+        return surely_local(self._fleet, self._query, self._terms, self.anchors)
 
     # Candidates of a single provider
 
@@ -343,34 +306,12 @@ class CandidateSearch:
             self._assignments[key] = found
         return found
 
-    def _repeats(self) -> "_Repeats | None":
+    def _repeats(self) -> Repeats | None:
         """Return a detector of repeated candidates; None if no candidate can be repeated."""
         sharing = self._fleet.sharing()
         if self.single_provider or len(self.anchors) < 2 or not len(sharing):
             return None
-        return _Repeats(sharing, self._meter)
-
-
-class _Repeats:
-    """Detects candidates that were already found for another tree.
-
-    Only a candidate of sharing providers alone can repeat: it belongs to every tree that all of them serve.
-    """
-
-    def __init__(self, sharing: RowSet, meter: Meter) -> None:
-        self._sharing = sharing
-        self._meter = meter
-        self._seen: set[Assignment] = set()
-
-    def has(self, rows: Assignment) -> bool:
-        """Return whether the candidate was found before, and count it as found. Raises `TooMuchWork`."""
-        self._meter.spend(1 + len(rows))
-        if not all(row in self._sharing for row in rows):
-            return False
-        if rows in self._seen:
-            return True
-        self._seen.add(rows)
-        return False
+        return Repeats(sharing, self._meter)
 
 
 def _distinct(ascending: Rows) -> Rows:

@@ -1,11 +1,12 @@
-"""Candidates as rows, and their conversion to candidates with uuids."""
+"""Candidates as rows, their repeats, and their conversion to candidates with uuids."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from roost.fleet.assignments import Assignment
 from roost.fleet.fleet import Fleet
-from roost.fleet.work import AMOUNT, CANDIDATE
+from roost.fleet.rowset import RowSet
+from roost.fleet.work import AMOUNT, CANDIDATE, Meter
 from roost.model.allocation import Allocations, Candidate, Resources
 
 
@@ -45,3 +46,25 @@ def takes_from_tree(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> bool
     fleet.meter.spend(1 + len(rows))
     root_of = fleet.root.item
     return any(root_of(row) == anchor and bool(need.resources) for need, row in zip(needs, rows, strict=True))
+
+
+class Repeats:
+    """Detects candidates that were already found for another tree.
+
+    Only a candidate of sharing providers alone can repeat: it belongs to every tree that all of them serve.
+    """
+
+    def __init__(self, sharing: RowSet, meter: Meter) -> None:
+        self._sharing = sharing
+        self._meter = meter
+        self._seen: set[Assignment] = set()
+
+    def has(self, rows: Assignment) -> bool:
+        """Return whether the candidate was found before, and count it as found. Raises `TooMuchWork`."""
+        self._meter.spend(1 + len(rows))
+        if not all(row in self._sharing for row in rows):
+            return False
+        if rows in self._seen:
+            return True
+        self._seen.add(rows)
+        return False

@@ -4,13 +4,14 @@ A term is the part of a query that one provider must serve: a granular group, or
 unsuffixed group, which several providers may serve together.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from roost.fleet.columns import Rows
+from roost.fleet.columns import Bools, Rows
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any, match, match_location, match_resources, match_traits
 from roost.fleet.reach import trees_served
@@ -90,6 +91,44 @@ def terms_of(fleet: Fleet, matches: Sequence[TermMatch]) -> list[Term]:
         if each.demand not in found:
             found[each.demand] = _options(fleet, each.group, each.rows)
     return [Term(each.group, each.resources, found[each.demand]) for each in matches]
+
+
+def surely_local(fleet: Fleet, query: CandidateQuery, terms: Sequence[Term], anchors: Rows) -> Bools:
+    """Return for each anchor whether counting proves a local candidate: bool[len(anchors)].
+
+    Terms are *rivals* if they take from the same class or must not share a provider. If each rival has at
+    least as many options as there are rivals, all rivals can have different providers. Every other term
+    can have its first option. Then only the traits that the unsuffixed group requires remain to be
+    checked on these first options.
+    """
+    if query.same_subtree:
+        return np.zeros(len(anchors), dtype=np.bool_)
+    isolated = sum(query.isolates(term.group) for term in terms)
+    demanding = Counter(name for term in terms for name in term.resources)
+    rivals = [
+        (isolated > 1 and query.isolates(term.group)) or any(demanding[name] > 1 for name in term.resources)
+        for term in terms
+    ]
+    sure = np.ones(len(anchors), dtype=np.bool_)
+    local = np.zeros(len(anchors), dtype=np.bool_)
+    first_options: list[Rows] = []
+    fleet.meter.spend_rows(4 * fleet.n_rows * len(terms))
+    for term, rival in zip(terms, rivals, strict=True):
+        at, rows = term.options
+        options = np.bincount(at, minlength=fleet.n_rows)
+        own = np.bincount(at[fleet.roots(rows) == at], minlength=fleet.n_rows)
+        local |= (own[anchors] == options[anchors]) & bool(term.resources)
+        if rival:
+            sure &= options[anchors] >= sum(rivals)
+        elif not term.group.granular:
+            first_options.append(rows[(np.cumsum(options) - options)[anchors]])
+    for group in query.groups:
+        for any_of in () if group.granular else group.required:
+            sure &= np.logical_or.reduce(
+                [in_any(fleet.with_trait, any_of, rows) for rows in first_options]
+                or [np.zeros(len(anchors), dtype=np.bool_)]
+            )
+    return sure & local
 
 
 def _split(query: CandidateQuery) -> Iterator[tuple[RequestGroup, Resources]]:

@@ -25,7 +25,7 @@ from roost.fleet.position_bits import WORD, PositionBits
 from roost.fleet.query_terms import NO_OPTIONS, Term, matching_rows, split_terms
 from roost.fleet.splitting import Splitting
 from roost.fleet.term_kind import TermKind, has_trait, is_conditional, is_in_aggregate
-from roost.fleet.tree_forms import TreeForm
+from roost.fleet.tree_form import TreeForm
 from roost.fleet.work import POSITION_SET
 from roost.model.request import CandidateQuery
 

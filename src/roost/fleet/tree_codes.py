@@ -9,7 +9,8 @@ from roost.fleet.columns import Bools, Int32
 from roost.fleet.fleet import Fleet
 from roost.fleet.position_bits import PositionBits
 from roost.fleet.term_bits import FormBits, QueryTerms
-from roost.fleet.tree_forms import TreeForm, TreeForms
+from roost.fleet.tree_form import TreeForm
+from roost.fleet.tree_forms import TreeForms
 from roost.fleet.tree_solution import SharingPool, TreeSolution
 
 _MOST_SEARCHED = 256

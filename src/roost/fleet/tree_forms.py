@@ -1,15 +1,11 @@
-"""The forms of trees: trees whose providers have the same parents and resource classes have one form.
+"""The trees of a fleet by form, brought up to date after each change.
 
-The providers of a tree are numbered by ascending row; the number is the *position* of a provider. The rows of
-all trees of one form are a matrix of positions and trees, so that a query is evaluated for all at once.
-
-A *variant* of a form adds the pools: the sharing providers that serve a tree, each with its place among the
-positions by row.
+The rows of all trees of one form are a matrix of positions and trees, so that a query is evaluated for all at
+once.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,12 +14,7 @@ from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.fleet.pools import SharingPools
 from roost.fleet.reach import trees_served
-
-FormKey = tuple[tuple[int, tuple[str, ...]], ...]
-"""For each position its parent's position, -1 for none, and its resource classes, sorted."""
-
-ServingPools = tuple[tuple[int, int], ...]
-"""The pools of a tree by ascending row: the row of each, and the number of the tree's positions before it."""
+from roost.fleet.tree_form import ClassSets, FormKey, FormVariant, ServingPools, TreeForm
 
 FEW_TREES = 8
 """Trees of a form below which they are evaluated one by one, because columns have a fixed cost."""
@@ -31,64 +22,6 @@ _SPARE_VARIANTS = 4_096
 """Most variants left unused by changes of pools before all trees are numbered anew."""
 _RESHAPED_AT_ONCE = 4_096
 """Changed rows above which all trees are numbered anew: to number a tree by itself takes 30 µs."""
-
-
-class TreeForm:
-    """Trees whose providers have the same parents and the same classes.
-
-    By position: ``parents``, the position of the parent; ``classes``, of which the provider may have
-    inventories; ``class_sets``, the number of this set of classes in `TreeForms.class_sets`.
-    ``all_classes``: those of all positions.
-    """
-
-    def __init__(self, number: int, key: FormKey, class_sets: "ClassSets") -> None:
-        self.number = number
-        self.parents = [parent for parent, _ in key]
-        self.class_sets = [class_sets.number(classes) for _, classes in key]
-        self.classes = [class_sets.sets[number] for number in self.class_sets]
-        self.all_classes = frozenset[str]().union(*self.classes)
-        self._columns: tuple[Rows, Rows] | None = None
-
-    def __len__(self) -> int:
-        return len(self.parents)
-
-    def columns(self, forms: "TreeForms") -> tuple[Rows, Rows]:
-        """Return the trees of this form, intp[n], and the row at each position, intp[positions, n]."""
-        if self._columns is None:
-            trees = np.flatnonzero(forms.form_of[: forms.n_trees] == self.number)
-            places = forms.first[trees] + np.arange(len(self))[:, np.newaxis]
-            self._columns = trees, forms.rows[places]
-        return self._columns
-
-    def changed(self) -> None:
-        """Drop the cached columns after trees came or went."""
-        self._columns = None
-
-
-class ClassSets:
-    """The sets of resource classes that providers have, numbered. A set keeps its number.
-
-    Thousands of devices have few different sets, so a query evaluates its kinds once for each set.
-    """
-
-    def __init__(self) -> None:
-        self.sets: list[frozenset[str]] = []
-        self._numbers: dict[tuple[str, ...], int] = {}
-
-    def number(self, classes: tuple[str, ...]) -> int:
-        """Return the number of a set. ``classes``: sorted."""
-        found = self._numbers.get(classes)
-        if found is None:
-            found = self._numbers[classes] = len(self.sets)
-            self.sets.append(frozenset(classes))
-        return found
-
-
-class FormVariant(NamedTuple):
-    """A form and the pools that serve trees of this form."""
-
-    form: TreeForm
-    pools: ServingPools
 
 
 class TreeForms:
@@ -160,6 +93,14 @@ class TreeForms:
         first = self.first.item(tree)
         rows: list[int] = self.rows[first : first + len(self.forms[self.form_of.item(tree)])].tolist()
         return rows
+
+    def columns_of(self, form: TreeForm) -> tuple[Rows, Rows]:
+        """Return the trees of a form, intp[n], and the row at each position, intp[positions, n]."""
+        if form.columns is None:
+            trees = np.flatnonzero(self.form_of[: self.n_trees] == form.number)
+            places = self.first[trees] + np.arange(len(form))[:, np.newaxis]
+            form.columns = trees, self.rows[places]
+        return form.columns
 
     def trees_of(self, roots: Rows) -> Rows:
         """Return the numbers of the trees with these roots."""

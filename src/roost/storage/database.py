@@ -10,12 +10,10 @@ such limit.
 """
 
 import contextlib
-import os
 import random
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy.engine import Connection, Engine
@@ -27,6 +25,7 @@ from roost.storage.driver_errors import opening_error, storage_error
 from roost.storage.engine import (
     ANSWER_SECONDS,
     autocommit_engine,
+    check_file,
     for_reading_only,
     reading_engine,
     writing_engine,
@@ -48,9 +47,6 @@ CONFLICT_ATTEMPTS = 20
 
 CONFLICT_PAUSE_SECONDS = 0.05
 """Upper bound of the random pause between two of these runs; the first pauses are shorter."""
-
-FILE_MODE = 0o640
-"""Permissions of a new SQLite file, less the umask: other users must not read the data of projects."""
 
 
 class Database:
@@ -89,7 +85,7 @@ class Database:
         self.refused: DatabaseUnavailable | None = None
         self._limit = None if self.is_sqlite else answer_seconds
         if self.is_sqlite:
-            self._check_file(must_exist=read_only or not create)
+            check_file(self.given, must_exist=read_only or not create)
         opened = for_reading_only(self.url) if read_only else self.url
         try:
             self._engine = reading_engine(opened, read_only, answer_seconds)
@@ -338,20 +334,6 @@ class Database:
     def _check_open(self) -> None:
         if self._closed:
             raise DatabaseUnavailable(f"database {self} is closed")
-
-    def _check_file(self, must_exist: bool) -> None:
-        name = self.url.database
-        if not name or name == ":memory:":
-            # Each connection would have a memory database of its own.
-            raise DatabaseUnavailable(f"cannot open database {self}: name a file, as in sqlite:///roost.db")
-        if Path(name).exists():
-            return
-        if must_exist:
-            raise DatabaseUnavailable(f"cannot open database {self}: there is no file {name}")
-        # SQLite would create a file that all users may read; it gives the files beside it the same mode. If
-        # the file cannot be created here, SQLite reports the reason when it opens it.
-        with contextlib.suppress(OSError):
-            os.close(os.open(name, os.O_CREAT | os.O_WRONLY, FILE_MODE))
 
 
 def _drop(connection: Connection | None) -> None:

@@ -7,6 +7,7 @@ a transaction first waits until its node has applied all commits of the cluster 
 read through one node sees the writes through another.
 """
 
+import contextlib
 import os
 import sqlite3
 import time
@@ -17,6 +18,9 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
+
+from roost.storage.database_url import DatabaseUrl
+from roost.storage.errors import DatabaseUnavailable
 
 ANSWER_SECONDS = 10.0
 """Seconds that a database operation of a serving process may take; after them it fails."""
@@ -35,6 +39,9 @@ LOCK_WAIT_SHARE = 0.5
 
 It is below 1, so that the server reports the lock before the client closes the connection.
 """
+
+FILE_MODE = 0o640
+"""Permissions of a new SQLite file, less the umask: other users must not read the data of projects."""
 
 WHOLE_TABLE_PLANS = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
 """PostgreSQL's settings that allow plans which read a whole table."""
@@ -228,3 +235,22 @@ def _set(connection: Any, setting: str, lock_seconds: float) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
         time.sleep(0.01)
+
+
+def check_file(url: DatabaseUrl, *, must_exist: bool) -> None:
+    """Check the file of a SQLite database, and create it unless it ``must_exist``.
+
+    Raises `DatabaseUnavailable`.
+    """
+    name = url.parsed.database
+    if not name or name == ":memory:":
+        # Each connection would have a memory database of its own.
+        raise DatabaseUnavailable(f"cannot open database {url}: name a file, as in sqlite:///roost.db")
+    if Path(name).exists():
+        return
+    if must_exist:
+        raise DatabaseUnavailable(f"cannot open database {url}: there is no file {name}")
+    # SQLite would create a file that all users may read; it gives the files beside it the same mode. If
+    # the file cannot be created here, SQLite reports the reason when it opens it.
+    with contextlib.suppress(OSError):
+        os.close(os.open(name, os.O_CREAT | os.O_WRONLY, FILE_MODE))
