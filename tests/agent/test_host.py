@@ -30,7 +30,7 @@ from roost.model.instance import (
     DestroyOrder,
     Instance,
 )
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.state.cell_database.building import fail_attempts
 from roost.state.cell_database.host_admission import HeldHost, accept_held_host, read_held_hosts
 from roost.state.cell_database.host_work import give_orders, work_of_hosts

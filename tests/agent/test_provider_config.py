@@ -13,7 +13,7 @@ from roost.agent.provider_report import report_providers
 from roost.agent.provider_tree import ProviderTree
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from support.drivers import HeldDriver
 from support.provider_worlds import ProviderWorld, amounts, inventories
 

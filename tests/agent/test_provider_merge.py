@@ -9,7 +9,7 @@ from roost.agent.protocol.types import MoveProvider, SessionKey, SetInventories
 from roost.agent.provider_report import ATTEMPTS, report_providers
 from roost.agent.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.vocabulary import DISABLED_TRAIT
 from support.provider_worlds import ProviderWorld, amounts, inventories
 

@@ -24,7 +24,7 @@ from roost.agent.provider_tree import ProviderTree
 from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.ledger import LedgerBusy
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.placement.service import PlacementService
 from support.drivers import HeldDriver
 from support.ledgers import claim, opened

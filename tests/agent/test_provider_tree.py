@@ -8,7 +8,7 @@ from roost.agent.errors import NoSuchProvider
 from roost.agent.protocol.types import ProviderState
 from roost.agent.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from support.steps import lines_of
 
 

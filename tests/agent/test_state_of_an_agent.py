@@ -11,7 +11,7 @@ from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.questions import WriteProviders
 from roost.model.instance import ACTIVE
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from support.agents import FAST, Hosts, hosts, until
 from support.cells import instance
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from roost.cli.config import all_groups, describe_options, keystone_groups, markdown, sample_file
-from roost.cli.configuration import SYSTEM_GROUPS, options_without_effect
-from roost.cli.read_groups import READ_GROUPS, unread
+from roost.cli.configuration import READ_GROUPS, SYSTEM_GROUPS, options_without_effect, unread
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
 from roost.process.option_source import Setting, Source

@@ -13,8 +13,7 @@ import pytest
 
 from roost.bench.loopback import free_port
 from roost.cli.connection import connection_to
-from roost.cli.status.checks import MOST_RUNS, checked
-from roost.cli.status.finding import StatusReport
+from roost.cli.status.checks import MOST_RUNS, StatusReport, checked
 from support.processes import run_roost
 
 NOW = 1_000_000.0

@@ -26,7 +26,7 @@ from roost.agent.protocol.wire import CODES
 from roost.conductor.agent_endpoint import tokens
 from roost.conductor.agent_endpoint.tokens import FRESH_SECONDS, HostTokens
 from roost.model.instance import ACTIVE
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.token import token_digest
 from roost.state.cell_database.host_admission import issue_token, read_host_tokens, revoke_tokens, use_token
 from roost.web.auth import IdentityUnavailable

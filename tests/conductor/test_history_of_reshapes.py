@@ -1,8 +1,7 @@
 """Where a reshape is in the history of an instance."""
 
 from roost.conductor.history.timeline import actions_of
-from roost.model.history import RESHAPED, Transition
-from roost.model.instance import ACTIVE, ASSIGNED, DELETING, LOST, STARTING
+from roost.model.instance import ACTIVE, ASSIGNED, DELETING, LOST, RESHAPED, STARTING, Transition
 from roost.state.api_database.past import KnownInstance
 from roost.state.cell_database.history import StoredHistory
 

@@ -9,7 +9,7 @@ from roost.agent.protocol.errors import AccessRefused
 from roost.agent.protocol.questions import Opening, WriteProviders
 from roost.agent.protocol.types import CreateProvider
 from roost.model.instance import ACTIVE
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from support.agents import FAST, until
 from support.cells import instance
 from support.served_agents import Served, served

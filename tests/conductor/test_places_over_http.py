@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from roost.model.request import RequestGroup, all_of
-from roost.model.spec import RequestedDestination, RequestedNetwork, RequestSpec
-from roost.model.unread import UnreadKey
+from roost.model.spec import RequestedDestination, RequestedNetwork, RequestSpec, UnreadKey
 from support.conductor_api import ADMIN, FLAVOR, TOKEN, api, detail, hold
 
 PORT = "1f0e5d3c-0000-4000-8000-00000000000a"

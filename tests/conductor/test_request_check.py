@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from roost.model.unread import UnreadKey
+from roost.model.spec import UnreadKey
 from roost.scheduler.errors import SchedulerUnavailable, UnknownZone
 from support.conductor_api import ADMIN, FLAVOR, api, detail
 

@@ -11,7 +11,7 @@ from roost.conductor.agent_endpoint.tree_reshape import settle
 from roost.model.assignment import AssignedCell, Assignment
 from roost.model.instance import ACTIVE, ASSIGNED
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.placement.errors import ConcurrentUpdate
 from roost.state.cell_database.arrivals import find_instances
 from roost.state.cell_database.hosts import describe_hosts

@@ -13,7 +13,7 @@ from roost.agent.protocol.errors import AccessRefused
 from roost.agent.protocol.types import CreateProvider, DeleteProvider, MoveProvider, SetInventories
 from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.client.http import HttpPlacement
 from roost.state.cell_database.hosts import describe_hosts

@@ -3,8 +3,7 @@
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
-from roost.fleet.constraint import constraints_of, narrowed
-from roost.fleet.constraint_mask import constraint_mask
+from roost.fleet.constraint import constraint_mask, constraints_of, narrowed
 from roost.model.request import CandidateQuery
 from support.constraints import meets
 from support.fleets import fleet_of, queries, worlds

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.model.transport_faults import fault_of
+from roost.model.text import fault_of
 
 
 @pytest.mark.parametrize(

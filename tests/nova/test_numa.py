@@ -20,8 +20,7 @@ from roost.fleet.hardware.fit import Fit, fit
 from roost.fleet.hardware.guest_topology import ANY, LARGE, GuestTopology
 from roost.fleet.hardware.host_topology import HostTopology, decoded, with_assigned
 from roost.fleet.hardware.pci_choice import FreePools
-from roost.model.pci import PciRequest
-from roost.model.spec import Flavor, Image, NetworkMetadata
+from roost.model.spec import Flavor, Image, NetworkMetadata, PciRequest
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.near_cells import DevicesNearCells
 from roost.scheduler.request.demand.guest_topology import guest_topology

@@ -18,7 +18,7 @@ from roost.fleet.hardware.pci_aliases import aliases_from, requested_by
 from roost.fleet.hardware.pci_choice import FreePools, providers_of
 from roost.fleet.hardware.pci_placement import groups_of
 from roost.model.assignment import AssignedDevices
-from roost.model.pci import PciRequest
+from roost.model.spec import PciRequest
 from support.nova import ROOT, Nova, NovaError
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.request import RequestGroup
+from roost.model.spec import NumaPolicy, PciRequest
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.request.demand.near_nodes import MOST_WAYS, near_nodes
 

@@ -15,8 +15,7 @@ from roost.fleet.hardware.pci_pools import pools_of
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assigned, AssignedCell, AssignedDevices, Assignment
 from roost.model.node import NodeReport
-from roost.model.pci import PciRequest
-from roost.model.spec import NetworkMetadata, RequestSpec
+from roost.model.spec import NetworkMetadata, PciRequest, RequestSpec
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.filters.numa_topology import NumaOptions, NUMATopologyFilter

@@ -13,9 +13,8 @@ from roost.fleet.hardware.pci_placement import groups_of
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assigned, AssignedDevices, Assignment
 from roost.model.node import NodeReport
-from roost.model.pci import PciRequest
 from roost.model.request import all_of
-from roost.model.spec import Image, RequestSpec
+from roost.model.spec import Image, PciRequest, RequestSpec
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable

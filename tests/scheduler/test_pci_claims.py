@@ -11,9 +11,8 @@ from roost.fleet.hardware.pci_aliases import aliases_from
 from roost.model.assignment import Assignment
 from roost.model.inventory import Inventory
 from roost.model.node import NodeInstance
-from roost.model.pci import PciRequest
 from roost.model.request import RequestGroup
-from roost.model.spec import Selection
+from roost.model.spec import PciRequest, Selection
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate

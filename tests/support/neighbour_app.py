@@ -8,7 +8,7 @@ import httpx
 from roost.placement.options import PlacementOptions
 from roost.server.neighbours.app import create_app, default_rules
 from roost.server.neighbours.handlers import NeighbourService
-from roost.server.neighbours.tables import SCHEMA
+from roost.server.neighbours.store import SCHEMA
 from roost.storage import Database
 from roost.web.auth import NoAuth
 from roost.web.auth.credentials import Caller, FixedCredentials

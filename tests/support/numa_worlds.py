@@ -3,8 +3,7 @@
 from random import Random
 from typing import Any
 
-from roost.model.pci import NumaPolicy, PciRequest
-from roost.model.spec import Flavor, Image, NetworkMetadata
+from roost.model.spec import Flavor, Image, NetworkMetadata, NumaPolicy, PciRequest
 from support.numa_hosts import reported
 
 SMALL_KB, BIG_KB, HUGE_KB = 4, 2048, 2**20

@@ -13,7 +13,7 @@ from typing import Any, Self
 import httpx
 
 from roost.bench.loopback import free_port
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 
 SECONDS = 60.0
 

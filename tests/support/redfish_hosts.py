@@ -16,7 +16,7 @@ from roost.agent.drivers.redfish.power_watch import Rack
 from roost.agent.drivers.redfish.words import FOLDER
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from support.cells import instance
 from support.redfish_emulator import system_of
 from support.waiting import patience

@@ -6,7 +6,7 @@ from roost.agent.drivers.simulated import Script, SimulatedDriver, SimulatedHost
 from roost.model.assignment import Assignment
 from roost.model.instance import ACTIVE
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.state.cell_database.arrivals import AddInstances, find_instances

@@ -13,8 +13,7 @@ from roost.web.auth import NoAuth
 from roost.web.auth.rules import PolicyRules
 from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.edge import Edge
-from roost.web.heads import head_bytes
-from roost.web.limits import Limits
+from roost.web.limits import Limits, head_bytes
 from roost.web.observation import LONG, Observation
 from roost.web.operation import LARGEST_BODY, OPEN, Operation
 from roost.web.patient_sender import PART, PatientSender

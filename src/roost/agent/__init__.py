@@ -4,11 +4,10 @@ program              the process of agents: hosts, tokens, state directories
 options              options of the group ``agent``
 hosted_agents        runs the agents of one process
 host                 the agent of one host: its polls, and the tasks beside them
+node_reports         reports of nodes for the scheduler: guests, metrics, hardware; those that are due
 host_session         the states of an agent as a table, and its sessions from opening to end
 workload             orders under way on a host, and their results
 outbox               results on their way to the cell
-health               the report of a node for the scheduler: metrics, hardware, guests
-sent_reports         reports of nodes that the cell has, and those that are due
 node_providers       reports the providers of all nodes of a host
 provider_report      brings placement in line with the tree that the driver wants
 provider_merge       three-way merge of applied, wanted and present providers

@@ -4,16 +4,14 @@ from collections.abc import Mapping
 
 from roost.agent.agent_context import AgentContext
 from roost.agent.errors import StateUnusable
-from roost.agent.health import node_reports, read_facts, read_guests
 from roost.agent.host_session import NOT_KEPT, TAKEN_BACK, HostSession, HostSessions
 from roost.agent.node_providers import NodeProviders
+from roost.agent.node_reports import SentReports, node_reports, read_facts, read_guests
 from roost.agent.options import AgentTimes
 from roost.agent.outbox import Outbox
-from roost.agent.protocol.digest import digest_of
 from roost.agent.protocol.errors import AgentProtocolError, CellTakenBack, LateMessage, SessionLost
 from roost.agent.protocol.questions import Confirm, Poll, RenewToken
-from roost.agent.protocol.types import Build, Guest, Polled, SessionKey
-from roost.agent.sent_reports import SentReports
+from roost.agent.protocol.types import Build, Guest, Polled, SessionKey, digest_of
 from roost.agent.troubles import Troubles
 from roost.agent.workload import AgentWorkload
 from roost.model.service_version import SERVICE_VERSION

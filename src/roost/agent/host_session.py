@@ -7,7 +7,7 @@ from enum import Enum, auto
 import msgspec
 
 from roost.agent.agent_context import AgentContext
-from roost.agent.health import read_guests
+from roost.agent.node_reports import read_guests
 from roost.agent.options import AgentTimes
 from roost.agent.persistent_state import KeptSession
 from roost.agent.protocol.errors import AgentProtocolError

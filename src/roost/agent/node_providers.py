@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from roost.agent.agent_context import AgentContext
 from roost.agent.errors import ReshapePostponed, ReshapeRefused
-from roost.agent.health import read_nodes
+from roost.agent.node_reports import read_nodes
 from roost.agent.protocol.types import ProviderState, SessionKey
 from roost.agent.provider_merge import Applied
 from roost.agent.provider_report import report_providers

@@ -11,7 +11,7 @@ import msgspec
 from roost.agent.errors import StateUnusable
 from roost.agent.protocol.types import HistoryPosition
 from roost.agent.provider_merge import Applied
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.token import token_digest
 from roost.process.durable_file import replace_file, why_no_directory
 

@@ -14,7 +14,7 @@ from roost.agent.tree_provider import (
     parents_first,
     records_of,
 )
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 
 

@@ -5,7 +5,7 @@ Exit status: 0 done, 1 found something wrong, 2 could not run.
 The program:
 
 main, command_group                           the group of all commands, and the help of groups
-failures, standard_streams, memory            errors and exit status, standard streams, freed memory
+failures, standard_streams                    errors and exit status, standard streams
 completion, man, config, metrics              shell completion, manual pages, lists of options and metrics
 
 Commands that serve:
@@ -30,13 +30,13 @@ token, redfish                                service tokens, bare metal nodes o
 
 Shared parts:
 
-connection, profiles, keystone_token          address and token of a service
+connection, profiles                          address and token of a service
 service_client                                the HTTP client of services
 workers, listen_options                       options of commands that serve
 options, numbers                              options and parameter types
-configuration, placement_config, read_groups  options of configuration files
+configuration                                 options of configuration files
 databases, record_sources                     the databases and records that commands read
 output, tables, progress                      printed results, tables as text, progress
-instance_history, instance_names              histories as text, names of instances
+instance_history                              histories of instances as text
 reasons_text                                  reasons of refusals as text
 """

@@ -8,13 +8,12 @@ import click
 from oslo_config import cfg
 
 from roost.cli.configuration import tell_options
-from roost.cli.options import config_files, settings
-from roost.cli.placement_config import placement_source
+from roost.cli.options import config_files, placement_source, settings
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
 from roost.process.option_source import MAIN_DATABASE, Source, refused_value
 from roost.process.options import OptionStruct, options_of_group
-from roost.records.options import RecordOptions
+from roost.records.backend import RecordOptions
 from roost.server.neighbours.options import NeighbourOptions
 from roost.state.api_database.api_database import ApiDatabaseOptions
 from roost.state.api_database.cell_mappings import CELL0, CellOptions, section_of

@@ -1,6 +1,7 @@
 """``roost``: the group of all commands, and the entry point of the program."""
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import sys
@@ -13,10 +14,28 @@ import click
 import roost
 from roost.cli.command_group import CommandGroup
 from roost.cli.failures import describe_failure, tell_failure
-from roost.cli.memory import keep_freed_memory
 from roost.cli.standard_streams import repair_standard_streams
 from roost.model.errors import OperatorError
 from roost.process.logs import configure_logs
+
+_M_TRIM_THRESHOLD = -1
+_M_TOP_PAD = -2
+_M_MMAP_THRESHOLD = -3
+_KEPT_BYTES = 64 * 2**20
+"""Free bytes that glibc keeps at the top of the heap; also the size from which an array is mapped alone."""
+_GROWTH_BYTES = 2**20
+"""Least growth of the heap in bytes."""
+
+
+def keep_freed_memory() -> None:
+    """Have glibc keep freed memory. Does nothing with another C library."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return
+    mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+    mallopt(_M_TOP_PAD, _GROWTH_BYTES)
+    mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+
 
 COMMANDS = {
     "agent": "roost.cli.agent:agent",

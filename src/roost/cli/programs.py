@@ -16,9 +16,9 @@ from roost.cli.options import (
     metrics_port,
     no_authentication,
     placement_database,
+    placement_source,
     settings,
 )
-from roost.cli.placement_config import placement_source
 from roost.cli.workers import MIB, with_workers
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, proxy_warnings, read_options

@@ -10,13 +10,12 @@ import msgspec
 
 from roost.cli.connection import ServiceConnection
 from roost.model.errors import OperatorError
-from roost.model.transport_faults import fault_of
+from roost.model.text import fault_of
 from roost.process.option_source import Source as OptionSource
 from roost.records import Retention, RunWithAttempts, Search, SearchableRecords
 from roost.records.archive import find_in_archive
-from roost.records.backend import open_sql_records
+from roost.records.backend import RecordOptions, open_sql_records
 from roost.records.jsonl import JsonLinesRecords
-from roost.records.options import RecordOptions
 from roost.storage import DatabaseMisconfigured, as_url
 
 ANSWER_SECONDS = 60.0

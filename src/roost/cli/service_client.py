@@ -12,7 +12,7 @@ import msgspec
 
 from roost.cli.connection import ServiceConnection, connected_to
 from roost.model.errors import OperatorError
-from roost.model.transport_faults import fault_of
+from roost.model.text import fault_of
 
 SECONDS = 60.0
 """Seconds that a service has for a response."""

@@ -7,9 +7,8 @@ import click
 
 from roost.cli.command_group import CommandGroup
 from roost.cli.configuration import tell_options
-from roost.cli.options import config_files, settings
+from roost.cli.options import config_files, placement_source, settings
 from roost.cli.output import action_as_json, as_json, print_json, print_table
-from roost.cli.placement_config import placement_source
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
 from roost.process.option_source import Source

@@ -10,13 +10,19 @@ from pathlib import Path
 import click
 
 from roost.agent.drivers.simulated import FailureRule, Script
-from roost.agent.drivers.simulated_parts import numa_topology, pci_device_pools
+from roost.agent.drivers.simulated_profiles import numa_topology, pci_device_pools
 from roost.cli.configuration import print_warnings, tell_options
-from roost.cli.keystone_token import NO_TOKEN
+from roost.cli.connection import NO_TOKEN
 from roost.cli.listen_options import ListenOptions, listening
 from roost.cli.numbers import Number, WholeNumber
-from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
-from roost.cli.placement_config import placement_source
+from roost.cli.options import (
+    config_files,
+    metrics_host,
+    metrics_port,
+    no_authentication,
+    placement_source,
+    settings,
+)
 from roost.cli.profiles import ClientProfile, announced
 from roost.ledger import keep_what_is_loaded
 from roost.model.errors import OperatorError

@@ -1,12 +1,14 @@
-"""The worker processes of a service: the options that ``roost serve`` and ``roost scheduler`` share."""
+"""Options for the worker processes of a service, and the number of processors, which bounds their number."""
 
+import math
+import os
 from collections.abc import Callable
 from functools import reduce
+from pathlib import Path
 
 import click
 
 from roost.cli.numbers import Number, WholeNumber
-from roost.server.workers.processors import count_processors
 
 MIB = 1 << 20
 
@@ -65,3 +67,41 @@ def with_workers(command: Callable[..., None]) -> Callable[..., None]:
     The command gets them as ``workers``, ``memory_limit`` (in MiB) and ``drain_seconds``.
     """
     return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
+
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def count_processors(cgroup: Path = CGROUP) -> int:
+    """Return the number of processors in this process's affinity, or its cgroup's CPU quota if that is less.
+
+    ``cgroup``: the root of the hierarchy, where a container has the files of its own group. A quota of half
+    a processor counts as one.
+    """
+    available = len(os.sched_getaffinity(0))
+    quota = _quota(cgroup)
+    return available if quota is None else max(1, min(available, math.ceil(quota)))
+
+
+def _quota(cgroup: Path) -> float | None:
+    """Return the processors that the CPU quota of the process's groups allows, None without a quota."""
+    quotas = []
+    for folder in _groups(cgroup):
+        try:
+            quota, period = (folder / "cpu.max").read_text().split()
+        except (OSError, ValueError):
+            continue
+        if quota != "max":
+            quotas.append(int(quota) / int(period))
+    return min(quotas, default=None)
+
+
+def _groups(cgroup: Path) -> list[Path]:
+    """Return the folders of the process's group (cgroup v2) and of the groups around it."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return [cgroup]
+    own = next((line[3:].strip("/") for line in lines if line.startswith("0::")), "")
+    folder = cgroup / own
+    return [folder, *(each for each in folder.parents if each.is_relative_to(cgroup))]

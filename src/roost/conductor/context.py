@@ -6,8 +6,7 @@ The scheduler and placement may be in this process, or clients over HTTP.
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from roost.model.spec import Destination, RequestSpec
-from roost.model.unread import UnreadKey
+from roost.model.spec import Destination, RequestSpec, UnreadKey
 from roost.placement.interface import Placement
 from roost.process.asyncio_context import AsyncioContext, Transactor
 from roost.process.context import Context

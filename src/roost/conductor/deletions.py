@@ -16,7 +16,7 @@ import msgspec
 from roost.conductor.claim_release import free_claims
 from roost.conductor.context import PlacementContext
 from roost.conductor.possible_cells import possible_cells
-from roost.model.history import Requester
+from roost.model.instance import Requester
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.build_requests import find_unfinished
 from roost.state.api_database.mappings import (

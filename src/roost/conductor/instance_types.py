@@ -10,10 +10,8 @@ from roost.fleet.hardware.pci_ports import ACCELERATORS, VnicType, request_of_po
 from roost.model.allocation import GroupPolicy
 from roost.model.instance import BuildAttempt
 from roost.model.names import lookalike
-from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.request import RequestGroup, all_of
-from roost.model.spec import Hints, RequestedDestination, RequestedNetwork
-from roost.model.unread import UnreadKey
+from roost.model.spec import Hints, NumaPolicy, PciRequest, RequestedDestination, RequestedNetwork, UnreadKey
 from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.web.policy import OfProjects
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Moment, Uuid

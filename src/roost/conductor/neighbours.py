@@ -20,8 +20,8 @@ from roost.conductor.instance_types import (
 )
 from roost.fleet.hardware.pci_ports import ON_DEVICES, VnicType
 from roost.model.device_profiles import PROFILE
-from roost.model.pci import NumaPolicy
 from roost.model.request import RequestGroup
+from roost.model.spec import NumaPolicy
 from roost.process.option_source import Source
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.request.accelerator_options import profiles_from

@@ -5,8 +5,7 @@ import structlog
 from roost.conductor.context import SchedulerLike
 from roost.ledger import LedgerError
 from roost.model.aggregate import AVAILABILITY_ZONE
-from roost.model.spec import RequestSpec
-from roost.model.unread import UnreadKey
+from roost.model.spec import RequestSpec, UnreadKey
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import BadRequestSpec, SchedulerError, UnknownZone
 from roost.scheduler.selection.claim_result import one_line

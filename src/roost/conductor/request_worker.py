@@ -8,9 +8,8 @@ from roost.conductor.deletions import Deletions, accept_deletion, carry_deletion
 from roost.conductor.late_claims import LOOK_SECONDS, free_late_claims
 from roost.conductor.request_progress import CarryOptions, carry_through
 from roost.conductor.time_limits import DAY
-from roost.model.history import Requester
 from roost.model.idempotency import KeyedAnswer
-from roost.model.instance import BuildRequest
+from roost.model.instance import BuildRequest, Requester
 from roost.process.logs import RequestIds
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.build_requests import (

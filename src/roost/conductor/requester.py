@@ -1,6 +1,6 @@
 """The project and user of a request: the owner of the resources that it makes, the requester of an action."""
 
-from roost.model.history import Requester
+from roost.model.instance import Requester
 from roost.model.vocabulary import MAX_NAME
 from roost.web.errors import BadRequest
 from roost.web.request import Request

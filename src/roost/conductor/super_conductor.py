@@ -22,9 +22,8 @@ from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
 from roost.conductor.words.drains import look_at_drains, watch_drains
-from roost.model.history import Requester
 from roost.model.idempotency import KeyedAnswer
-from roost.model.instance import BuildRequest
+from roost.model.instance import BuildRequest, Requester
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
 from roost.process.asyncio_context import Transactor

@@ -15,7 +15,7 @@ Pure: no I/O, no clock, no randomness. Numpy columns in, numpy columns and model
 
 Data
     fleet              the fleet: providers, server groups, assignments; changes applied and undone; forks
-    provider_data      inventories and use, traits and aggregates of providers, by provider and by tree
+    fleet_data         inventories and use, traits and aggregates of providers, by provider and by tree
     provider_forest    providers and their trees
     inventory_columns  inventories and use of one resource class
     inverted_index     names by provider and providers by name, for traits and aggregates
@@ -61,7 +61,6 @@ Feasibility, cached from one request to the next
 
 Explanations of missing candidates
     constraint         the constraints of a query: as text, added, left out
-    constraint_mask    the providers that meet one constraint
     removals           the numbers of providers and trees that each constraint removes
     near_misses        explanations of a query: the trees that would have a candidate without one constraint
 

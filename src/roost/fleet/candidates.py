@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.fleet.assignments import Assignment, Assignments
-from roost.fleet.choices import Choice, Need, Repeats, candidate_of, takes_from_tree
+from roost.fleet.choices import CandidateRepeats, Choice, Need, candidate_of, takes_from_tree
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.fleet import Fleet
@@ -306,12 +306,12 @@ class CandidateSearch:
             self._assignments[key] = found
         return found
 
-    def _repeats(self) -> Repeats | None:
+    def _repeats(self) -> CandidateRepeats | None:
         """Return a detector of repeated candidates; None if no candidate can be repeated."""
         sharing = self._fleet.sharing()
         if self.single_provider or len(self.anchors) < 2 or not len(sharing):
             return None
-        return Repeats(sharing, self._meter)
+        return CandidateRepeats(sharing, self._meter)
 
 
 def _distinct(ascending: Rows) -> Rows:

@@ -48,7 +48,7 @@ def takes_from_tree(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> bool
     return any(root_of(row) == anchor and bool(need.resources) for need, row in zip(needs, rows, strict=True))
 
 
-class Repeats:
+class CandidateRepeats:
     """Detects candidates that were already found for another tree.
 
     Only a candidate of sharing providers alone can repeat: it belongs to every tree that all of them serve.

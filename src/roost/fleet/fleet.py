@@ -9,11 +9,11 @@ from types import MappingProxyType
 from roost.fleet.assigned import AssignedOnNodes
 from roost.fleet.columns import Int64, Rows
 from roost.fleet.errors import FleetError, Inconsistent
+from roost.fleet.fleet_data import FleetData
 from roost.fleet.groups import GroupMembers, Groups
 from roost.fleet.inventory_columns import InventoryColumns, InventoryRecords
 from roost.fleet.inverted_index import NameSets
 from roost.fleet.owner_usages import OwnerUsages
-from roost.fleet.provider_data import ProviderData
 from roost.fleet.provider_forest import ProviderColumns
 from roost.fleet.work import Meter
 from roost.model.allocation import Allocations
@@ -37,7 +37,7 @@ NO_MEMBERS: GroupMembers = MappingProxyType({})
 """No server group has members."""
 
 
-class Fleet(ProviderData):
+class Fleet(FleetData):
     """All providers with their data, server groups and assignments, at ``version`` of the ledger.
 
     ``resource_classes`` and ``traits``: name -> id in the tables, of all that exist. ``groups``: the

@@ -27,10 +27,10 @@ from roost.fleet.constraint import (
     SPLIT_RESOURCES,
     TOGETHER,
     Constraint,
+    constraint_mask,
     replaced,
     without,
 )
-from roost.fleet.constraint_mask import constraint_mask
 from roost.fleet.fits import Unit, has_room, violated_unit
 from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns

@@ -14,9 +14,9 @@ from roost.fleet.constraint import (
     SPLIT_RESOURCES,
     TOGETHER,
     Constraint,
+    constraint_mask,
     constraints_of,
 )
-from roost.fleet.constraint_mask import constraint_mask
 from roost.fleet.fleet import Fleet
 from roost.fleet.reach import Reach
 from roost.model.request import CandidateQuery

@@ -7,11 +7,9 @@ Placement
     allocation         allocations, consumers, claims of server group members, allocation candidates
     change             the changes that a commit of the ledger contains
     reshape            rules of a reshape, and an instance's selection after it
-    provider_names     uuids of the providers that agents create
 
 Compute nodes
     node               the report of a compute node
-    node_amounts       amounts of VCPU, memory and disk in a report
     node_event         changes of the node table, as the node journal stores them
     aggregate          host aggregates
     operator_word      operators' words: cells, hosts and nodes enabled or disabled
@@ -19,12 +17,9 @@ Compute nodes
 
 Requests and instances
     spec               input and output of the scheduler: flavor, image, request spec, selection, destination
-    pci                requests for PCI devices
     device_profiles    names of device profiles and of their request groups
-    unread             keys of a request that have no effect
     idempotency        idempotency keys and stored answers
     instance           instances, build requests, build results, faults
-    history            the states that an instance entered
 
 Records and explanations
     record             scheduler runs and claim attempts
@@ -39,7 +34,6 @@ Texts and names
     secrets            hiding of secrets in texts
     token              tokens of hosts, and digests of tokens
     wrong_value        sentences about a value of the wrong type or size
-    transport_faults   texts of connection errors
     errors             the base class of errors that an operator can correct
     service_version    the version of a process, and the features that depend on it
 """

@@ -1,4 +1,6 @@
-"""Rules for new names: no name may look like another one or have invisible characters.
+"""Rules for new names, and the uuids of providers that have a name alone.
+
+No name may look like another one or have invisible characters.
 
 Names that identify something (hosts, nodes that agents report, cells) have ASCII letters, digits and few
 signs. Names for people (aggregates, zones, server groups) may have the letters of one script. The rules apply
@@ -7,6 +9,8 @@ where a name is given; stored names are read as they are.
 
 import re
 import unicodedata
+import uuid
+from functools import lru_cache
 
 IDENTIFIER_RULE = "letters, digits and . _ - @ + = of ASCII, at most 255, the first a letter, a digit or _"
 
@@ -122,3 +126,12 @@ def _is_plain_latin(character: str) -> bool:
     if character == "\u0131":  # i without its dot
         return False
     return character <= "\u017e" or unicodedata.normalize("NFD", character)[0].isascii()
+
+
+_NAMESPACE = uuid.UUID("6f0d2a3e-6f57-4c3b-9d0a-7a1f6b5c2e11")
+
+
+@lru_cache(maxsize=10_000)
+def provider_uuid(name: str) -> str:
+    """Return the uuid of a provider that an agent creates. It depends on the name alone."""
+    return str(uuid.uuid5(_NAMESPACE, name))

@@ -7,8 +7,7 @@ import msgspec
 
 from roost.model.reasons import Reasons, WeighedHost
 from roost.model.request import CandidateQuery
-from roost.model.spec import Destination, Selection
-from roost.model.unread import UnreadKey
+from roost.model.spec import Destination, Selection, UnreadKey
 
 
 class Step(msgspec.Struct, frozen=True):

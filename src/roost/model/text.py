@@ -1,4 +1,4 @@
-"""Cleans text from outside, so that UTF-8, JSON and every database accept it.
+"""Cleans text from outside, so that UTF-8, JSON and every database accept it; shortens texts of errors.
 
 PostgreSQL refuses a NUL character. UTF-8, and so JSON and every driver, refuse a lone surrogate, as which
 Python reads a byte that is not valid UTF-8 (in a file name or in the output of a command).
@@ -45,3 +45,22 @@ def error_text(error: BaseException) -> str:
     except Exception:
         text = ""
     return clean_text(text) or type(error).__name__
+
+
+_TO_TLS = re.compile("illegal (request|status) line|invalid http version|bad status line", re.IGNORECASE)
+"""Errors of an HTTP client whose server speaks TLS."""
+
+_FROM_TLS = re.compile("wrong.version.number|record layer failure|packet length too long", re.IGNORECASE)
+"""Errors of a TLS client whose server speaks plain HTTP."""
+
+_NUMBER = re.compile(r"\[Errno -?\d+\] ")
+
+
+def fault_of(error: BaseException) -> str:
+    """Return the text of an HTTP client's error without its errno; the name of its type if it has no text."""
+    text = _NUMBER.sub("", " ".join(str(error).split())) or type(error).__name__
+    if _TO_TLS.search(text):
+        return "this port speaks TLS: use https"
+    if _FROM_TLS.search(text):
+        return "this port speaks no TLS: use http"
+    return text

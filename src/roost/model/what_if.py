@@ -3,7 +3,7 @@
 import msgspec
 
 from roost.model.reasons import HostNames, Reasons
-from roost.model.unread import UnreadKey
+from roost.model.spec import UnreadKey
 
 
 class MoreHosts(msgspec.Struct, frozen=True):

@@ -14,7 +14,6 @@ lines         one file: durable appends, repair after a kill
 line_reader   reads a file of lines from either end
 archive       moves old runs into compressed files, and back
 redact        a request spec as plain data without its secrets
-options       the options of group ``records``
 backend       opens the backend that the options name
 errors        the errors of the records
 

@@ -11,8 +11,7 @@ import msgspec
 
 from roost.model.reasons import Reasons, WeighedHost
 from roost.model.record import FAILED, PENDING, Asked, Attempt, PlacementRead, Run, RunReasons, Settings, Step
-from roost.model.spec import Destination
-from roost.model.unread import UnreadKey
+from roost.model.spec import Destination, UnreadKey
 from roost.model.visibility import seen, seen_by_project
 from roost.records.errors import DamagedRecords
 

@@ -31,8 +31,7 @@ from typing import NamedTuple
 from roost.model.errors import OperatorError
 from roost.model.reasons import Reasons
 from roost.model.record import Step
-from roost.model.spec import Selection
-from roost.model.unread import UnreadKey
+from roost.model.spec import Selection, UnreadKey
 from roost.scheduler.selection.outcome import Basis, ClaimAttempt
 
 

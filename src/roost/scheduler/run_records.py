@@ -23,9 +23,8 @@ from roost.model.record import (
     Settings,
     end_of,
 )
-from roost.model.spec import Destination
+from roost.model.spec import Destination, UnreadKey
 from roost.model.text import error_text
-from roost.model.unread import UnreadKey
 from roost.placement.errors import PlacementError
 from roost.records.redact import redacted
 from roost.scheduler.errors import BadRequestSpec, SchedulerError, SchedulerFault

@@ -12,9 +12,8 @@ import structlog
 from roost.ledger import LedgerError
 from roost.model.reasons import Reasons
 from roost.model.record import RecordSink
-from roost.model.spec import Destination, RequestSpec
+from roost.model.spec import Destination, RequestSpec, UnreadKey
 from roost.model.text import error_text
-from roost.model.unread import UnreadKey
 from roost.model.what_if import Scenario, WhatIf
 from roost.placement.errors import PlacementError
 from roost.process import tracing

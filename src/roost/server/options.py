@@ -14,7 +14,7 @@ from roost.placement.options import PlacementOptions, read_options
 from roost.process.option_source import Source, refused_value
 from roost.process.options import option, options_by_group, options_of_group, read_struct
 from roost.process.report import masked_options
-from roost.records.options import RecordOptions
+from roost.records.backend import RecordOptions
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.options import all_options as scheduler_options
 from roost.scheduler.options import options_from

@@ -8,7 +8,6 @@ transactions        functions that are the statements of a transaction, bound to
 batches             writes of one type that wait at the same time share their statements
 engine              opening and set-up of connections, and their time limits
 psycopg_connection  PostgreSQL connections that close when the server does not answer in time
-membership          conditions that a column has one of several values
 statements          long lists of names in several statements; several statements in one round trip
 row_inserts         inserts of many rows, and of rows that other transactions may insert too
 driver_errors       the meaning of a driver's error for its transaction
@@ -36,11 +35,17 @@ from roost.storage.errors import (
     StorageError,
 )
 from roost.storage.identity import DatabaseIdentity, identity_table, read_identity
-from roost.storage.membership import one_of, one_of_constants
 from roost.storage.refused_writes import check_writes, make_room
 from roost.storage.row_inserts import insert_missing, insert_rows
 from roost.storage.schema import EXACT, Schema
-from roost.storage.statements import NAMES_PER_STATEMENT, deferred_exists, in_batches, pipelined
+from roost.storage.statements import (
+    NAMES_PER_STATEMENT,
+    deferred_exists,
+    in_batches,
+    one_of,
+    one_of_constants,
+    pipelined,
+)
 from roost.storage.transactions import Transaction, entering, short_read, states_entered, transaction
 
 __all__ = [

@@ -19,7 +19,6 @@
     health_operations    /healthz, /readyz and /healthcheck
     limits               the limits of a process, as options
     admission            serves a request, or refuses it at once with 503
-    heads                the size of a request's head
     patient_sender       sends long responses in parts, within time limits
     connections          settings of the server against slow clients; cutting connections
     dispatch             several applications behind one server

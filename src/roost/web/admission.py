@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 from roost.process.metrics import catalogue as metrics
 from roost.web.dispatch import Application, Message
 from roost.web.errors import HeadTooLarge, TooSlow, Unavailable
-from roost.web.heads import LARGEST_HEAD, is_head_too_large
-from roost.web.limits import Limits
+from roost.web.limits import LARGEST_HEAD, Limits, is_head_too_large
 from roost.web.observation import Observation
 from roost.web.operation import LARGEST_BODY
 from roost.web.patient_sender import PatientSender

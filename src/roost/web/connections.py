@@ -14,8 +14,7 @@ from granian.constants import HTTPModes
 from granian.http import HTTP1Settings
 
 from roost.web.dispatch import Message
-from roost.web.heads import LARGEST_HEAD
-from roost.web.limits import Limits
+from roost.web.limits import LARGEST_HEAD, Limits
 
 SPARE_FILES: Final = 256
 """Open files of a process beside its connections: databases, libraries, logs."""

@@ -26,7 +26,7 @@ from typing import Protocol
 
 from roost.process.timed_steps import Holds, TimedSteps
 from roost.web.dispatch import Application, Message, Receive, Send
-from roost.web.heads import is_head_too_large
+from roost.web.limits import is_head_too_large
 from roost.web.observation import SCOPE_KEY, Observation
 
 _NO_PATHS: Mapping[str, Application] = MappingProxyType({})

@@ -15,7 +15,7 @@ from roost.agent.errors import BuildFailed
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from support.cells import instance
 
 HOST = SimulatedHost("a", {"VCPU": Inventory(4)})

@@ -10,7 +10,7 @@ from roost.agent.agent_context import AsyncioAgentContext
 from roost.agent.driver_calls import DriverService
 from roost.agent.drivers.simulated import Script, SimulatedDriver, SimulatedHost
 from roost.agent.errors import BuildFailed
-from roost.agent.health import node_reports, read_facts
+from roost.agent.node_reports import node_reports, read_facts
 from roost.agent.persistent_state import MemoryState
 from roost.agent.troubles import Troubles
 from roost.fleet.hardware.cpus import numbers_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.agent.drivers.simulated_parts import numa_topology, pci_device_pools
+from roost.agent.drivers.simulated_profiles import numa_topology, pci_device_pools
 from roost.fleet.hardware.cpus import numbers_of
 from roost.fleet.hardware.host_topology import decoded
 from roost.fleet.hardware.pci_pools import pools_of

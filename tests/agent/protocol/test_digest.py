@@ -4,8 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.agent.protocol.digest import EMPTY, SIZE, digest_of, part_of
-from roost.agent.protocol.types import Build, Destroy, Order
+from roost.agent.protocol.types import EMPTY, SIZE, Build, Destroy, Order, digest_of, part_of
 from roost.model.instance import ASSIGNED, Instance
 
 GUESTS = st.sets(st.tuples(st.sampled_from("abcdef"), st.integers(1, 3)), max_size=8)

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from roost.cli.top.figures import OperationFigures, ProcessFigures, figures, quantile
-from roost.cli.top.samples import parse_sample
+from roost.cli.top.figures import OperationFigures, ProcessFigures, figures, parse_sample, quantile
 
 BEFORE = """\
 # HELP roost_http_request_duration_seconds Time.

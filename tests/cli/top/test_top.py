@@ -20,8 +20,7 @@ from rich.console import Console
 
 from cli.top.test_figures import BEFORE, NOW
 from roost.bench.loopback import free_port
-from roost.cli.top.figures import figures
-from roost.cli.top.samples import parse_sample
+from roost.cli.top.figures import figures, parse_sample
 from roost.cli.top.screen import screen
 from roost.cli.top.view import CapacityView, FullHost, ResourceUse, View
 from support.processes import ROOST, RoostUp, run_roost

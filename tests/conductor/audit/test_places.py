@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from conductor.audit.test_over_http import PATH, run_round
 from roost.conductor.audit.places import LEFT_PROVIDER, MISSING_PROVIDER, WRONG_AGGREGATE
 from roost.conductor.audit.rounds import audit_tenure
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.state.cell_database.tables import nodes
 from roost.state.leases import LeaseTimes, Tenure

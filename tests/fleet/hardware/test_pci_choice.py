@@ -7,7 +7,7 @@ import pytest
 from roost.fleet.hardware.pci_choice import FreePools
 from roost.fleet.hardware.pci_pools import free_devices
 from roost.model.assignment import AssignedDevices
-from roost.model.pci import PciRequest
+from roost.model.spec import PciRequest
 
 NIC = {"vendor_id": "8086", "product_id": "154d"}
 VF = {"vendor_id": "8086", "product_id": "10ed"}

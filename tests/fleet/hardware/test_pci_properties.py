@@ -8,7 +8,7 @@ import pytest
 
 from roost.fleet.hardware.pci_choice import DeviceConditions, FreePools
 from roost.model.assignment import AssignedDevices
-from roost.model.pci import PciRequest
+from roost.model.spec import PciRequest
 
 CARDS = [f"0000:{number:02x}:00.0" for number in range(4)]
 SPECS: list[dict[str, str | None]] = [

@@ -8,8 +8,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
-from roost.placement.exchange.placement_source import read_snapshot
-from roost.placement.exchange.placement_tables import REVISION, alembic_version, metadata, projects
+from roost.placement.exchange.placement_tables import (
+    REVISION,
+    alembic_version,
+    metadata,
+    projects,
+    read_snapshot,
+)
 from roost.storage import Database, StorageError
 from support.databases import Servers
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from roost.placement.queries.query_pace import (
+from roost.placement.queries.turns import (
     BURST_SECONDS,
     GRACE_SECONDS,
     MOST_DEBT_SECONDS,

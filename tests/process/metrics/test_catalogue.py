@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from roost.cli.metrics import SECTIONS, markdown, section_of
 from roost.conductor import http as conductor
 from roost.placement.http.operations import OPERATIONS as PLACEMENT
 from roost.placement.v1.operations import OPERATIONS as V1
 from roost.process.metrics.catalogue import CATALOGUE, AnyMetric
 from roost.process.metrics.instruments import Histogram
-from roost.process.metrics.page import SECTIONS, markdown, section_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 BEGIN = "<!-- metrics: made by `roost metrics` -->\n"

@@ -11,7 +11,7 @@ from roost.fleet.hardware.host_topology import decoded
 from roost.model.assignment import Assignment
 from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.spec import Flavor
 from roost.server.all_in_one.layout import LayoutHost, SystemLayout
 from roost.server.all_in_one.system import System

@@ -10,7 +10,7 @@ import pytest
 from roost.agent.drivers.simulated_profiles import profile_names, read_profile
 from roost.model.errors import OperatorError
 from roost.model.instance import ACTIVE
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.spec import Flavor
 from roost.server.all_in_one.layout import LayoutHost, SystemLayout
 from roost.server.all_in_one.system import System

@@ -12,7 +12,7 @@ from roost.agent.drivers.simulated import SimulatedHost
 from roost.conductor.http import create_app
 from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.server.all_in_one.layout import LayoutHost, SystemLayout
 from roost.server.all_in_one.system import System
 from roost.web.auth import NoAuth

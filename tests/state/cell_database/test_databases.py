@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from roost.model.history import GONE, Requester
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -14,10 +13,12 @@ from roost.model.instance import (
     DESTROYED,
     ERROR,
     FAILED,
+    GONE,
     BuildRequest,
     BuildResult,
     Fault,
     Instance,
+    Requester,
 )
 from roost.model.node import NodeReport
 from roost.model.spec import Flavor, RequestSpec, Selection

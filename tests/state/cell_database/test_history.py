@@ -7,7 +7,6 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from roost.model.history import GONE, Requester, Transition
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -16,12 +15,15 @@ from roost.model.instance import (
     DESTROYED,
     ERROR,
     FAILED,
+    GONE,
     LOST,
     STARTING,
     AttemptKey,
     BuildResult,
     DestroyOrder,
     Instance,
+    Requester,
+    Transition,
 )
 from roost.process.context import Work
 from roost.state.cell_database.arrivals import AddInstances, trim_fences

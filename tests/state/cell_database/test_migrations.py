@@ -7,8 +7,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from roost.model.history import Transition
-from roost.model.instance import BuildResult
+from roost.model.instance import BuildResult, Transition
 from roost.state.cell_database import SCHEMA, Cell
 from roost.state.cell_database.state_changes import changes_after, number_new_changes
 from roost.storage import Database

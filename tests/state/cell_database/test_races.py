@@ -2,8 +2,7 @@
 
 import asyncio
 
-from roost.model.history import GONE
-from roost.model.instance import ERROR, FAILED, BuildRequest
+from roost.model.instance import ERROR, FAILED, GONE, BuildRequest
 from roost.model.spec import Flavor, RequestSpec
 from roost.state.api_database.build_requests import AcceptRequest
 from roost.state.api_database.mappings import DeleteMapped, forget_instances

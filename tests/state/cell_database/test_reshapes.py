@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from roost.model.history import RESHAPED
+from roost.model.instance import RESHAPED
 from roost.model.spec import Selection
 from roost.state.cell_database.arrivals import AddInstances, find_instances
 from roost.state.cell_database.history import read_history

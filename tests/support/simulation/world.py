@@ -17,9 +17,8 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, routines_of
 from roost.conductor.cell_work import CellQueue
 from roost.conductor.time_limits import TimeLimits
-from roost.model.history import RESHAPED
-from roost.model.instance import ACTIVE, ASSIGNED, ERROR, LOST, UNSETTLED, Instance
-from roost.model.provider_names import provider_uuid
+from roost.model.instance import ACTIVE, ASSIGNED, ERROR, LOST, RESHAPED, UNSETTLED, Instance
+from roost.model.names import provider_uuid
 from roost.state.api_database.tables import API
 from roost.state.cell_database.history import StoredHistory, read_history
 from roost.state.cell_database.host_work import hosts_with_orders

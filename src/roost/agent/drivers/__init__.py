@@ -9,8 +9,6 @@ redfish/             bare metal machines behind BMCs
 simulated            the driver of simulated hosts
 simulated_options    its options, in group ``simulated``
 simulated_profiles   providers of simulated hosts, from TOML files
-simulated_parts      NUMA cells and PCI devices of simulated hosts
-simulated_guests     guests of a simulated host, as files
 simulated_reshape    moves claims when a simulated host's providers change
 """
 

@@ -1,27 +1,69 @@
 """The driver of a simulated host: its inventory, build time and failures follow a script.
 
 Failures are drawn from the script's seed, the host, the instance and the attempt, so that runs with the same
-seed fail in the same places, regardless of timing.
+seed fail in the same places, regardless of timing. Guests are files: they outlive the agent, as a hypervisor
+does.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from roost.agent.drivers import Hardware, assignment_of
-from roost.agent.drivers.simulated_guests import GuestFiles, KeptGuest
 from roost.agent.drivers.simulated_reshape import Shape, leftover, move, needs_reshape
 from roost.agent.drivers.used_hardware import free_pools, used_topology
-from roost.agent.errors import BuildFailed, ReshapeNeeded
+from roost.agent.errors import BuildFailed, ReshapeNeeded, StateUnusable
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment, clashes
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
+
+
+class KeptGuest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A guest that runs: the attempt that built it, and its assigned hardware."""
+
+    attempt: int
+    assignment: Assignment | None = None
+
+
+class GuestFiles:
+    """A folder with one file for each guest that runs, named by the instance."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder if need be. Raises `StateUnusable`."""
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StateUnusable(f"the folder of guests {folder} cannot be used: {error}") from error
+
+    def load(self) -> dict[str, KeptGuest]:
+        """Return all guests, by instance. Raises `StateUnusable`."""
+        try:
+            return {
+                path.name: msgspec.json.decode(path.read_bytes(), type=KeptGuest)
+                for path in self._folder.iterdir()
+                if path.suffix != ".new"
+            }
+        except (OSError, msgspec.MsgspecError) as error:
+            raise StateUnusable(f"the guests in {self._folder} cannot be read: {error}") from error
+
+    def started(self, instance: str, guest: KeptGuest) -> None:
+        """Keep a guest that runs. Raises OSError."""
+        # Replaced as a whole. It need not be durable: no guest outlives its machine.
+        fresh = self._folder / f"{instance}.new"
+        fresh.write_bytes(msgspec.json.encode(guest))
+        fresh.replace(self._folder / instance)
+
+    def destroyed(self, instance: str) -> None:
+        """Remove a guest. Raises OSError."""
+        (self._folder / instance).unlink(missing_ok=True)
 
 
 class SimulatedProvider(msgspec.Struct, frozen=True):

@@ -5,14 +5,13 @@ from pathlib import Path
 from roost.agent.drivers.driver_loader import MakeDriver
 from roost.agent.drivers.simulated import (
     FailureRule,
+    GuestFiles,
     Script,
     SimulatedDriver,
     SimulatedHost,
     SimulatedProvider,
 )
-from roost.agent.drivers.simulated_guests import GuestFiles
-from roost.agent.drivers.simulated_parts import numa_topology, pci_device_pools
-from roost.agent.drivers.simulated_profiles import read_profile
+from roost.agent.drivers.simulated_profiles import numa_topology, pci_device_pools, read_profile
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.process.option_source import Source

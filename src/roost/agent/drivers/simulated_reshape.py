@@ -8,7 +8,7 @@ from roost.agent.errors import ReshapeRefused
 from roost.agent.provider_tree import ProviderTree
 from roost.fleet.fits import has_room, largest_amount, largest_part, meets_units
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 
 Shape = Mapping[str, Mapping[str, Inventory]]
 """The inventory of each provider of a host, by name."""

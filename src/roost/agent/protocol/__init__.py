@@ -6,7 +6,6 @@ wire         paths and error codes of the protocol over HTTPS
 client       the endpoint over HTTPS, as an agent calls it
 connections  kept HTTP connections of one host
 exposure     check that messages to an endpoint are encrypted
-digest       digest of a host's guests, updated guest by guest
 errors       errors of the protocol
 
 An agent opens a session of its host and polls. A poll is the heartbeat: it brings results, changed reports of

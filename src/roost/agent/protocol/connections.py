@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import aiohttp
 
 from roost.agent.protocol.errors import EndpointUnavailable
-from roost.model.transport_faults import fault_of
+from roost.model.text import fault_of
 
 CONNECT_SECONDS = 30.0
 """Seconds to connect: an endpoint that a thousand agents connect to at once needs some."""

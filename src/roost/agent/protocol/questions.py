@@ -59,7 +59,7 @@ class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
     ``counter`` numbers the polls of a session from 1. ``wants_orders``: False if another poll of the agent
     waits for orders at the same time. ``wait_seconds``: the longest time that the endpoint may wait for
     orders. ``reports``: nodes that differ from the reports that the endpoint has acknowledged; ``host`` and
-    ``cell`` in them are not read. ``digest``: that of the guests (`roost.agent.protocol.digest`), with those
+    ``cell`` in them are not read. ``digest``: that of the guests (`roost.agent.protocol.types`), with those
     in the results and without those that were destroyed; None if the driver cannot list them. ``guests``: the
     list, if the endpoint has asked for it. ``building`` and ``destroying``: the orders that the agent knows,
     by instance and attempt; the endpoint does not send them again. ``held``: the reason why the agent carries

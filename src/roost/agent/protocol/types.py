@@ -1,5 +1,8 @@
 """The messages of the agents' protocol. All times are durations in seconds: clocks are never compared."""
 
+import hashlib
+from collections.abc import Iterable
+
 import msgspec
 
 from roost.model.allocation import Allocations
@@ -218,3 +221,22 @@ class Reshaped(msgspec.Struct, frozen=True):
 
     refusal: ProviderRefusal | None = None
     instances: int = 0
+
+
+SIZE = 2**64
+"""Digests are integers from 0 to ``SIZE`` - 1."""
+
+EMPTY = 0
+"""The digest of no guests."""
+
+
+def digest_of(guests: Iterable[tuple[str, int]]) -> int:
+    """Return the digest of guests, each an instance's uuid and the attempt that built the guest."""
+    return sum(map(part_of, guests)) % SIZE
+
+
+def part_of(guest: tuple[str, int]) -> int:
+    """Return the part of one guest in the digest."""
+    instance, attempt = guest
+    text = hashlib.blake2b(f"{instance} {attempt}".encode(), digest_size=8).digest()
+    return int.from_bytes(text, "big")

@@ -21,8 +21,8 @@ from roost.bench.replay.summary import Latency, Summary
 from roost.bench.replay.workload import Bin, Workload, WorkloadRequest
 from roost.conductor.instance_types import MOST_AT_ONCE, AcceptedInstances
 from roost.model.instance import ACTIVE, ERROR
-from roost.web.auth.authenticator import IdentityUnavailable
 from roost.web.auth.credentials import Caller, Credentials
+from roost.web.auth.identity import IdentityUnavailable
 from roost.web.idempotency import HEADER, KeyInWork
 from roost.web.query import LARGEST_PAGE
 

@@ -19,7 +19,7 @@ from roost.fleet.utilisation import class_uses
 from roost.model.aggregate import HostAggregate
 from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.server.all_in_one.layout import LayoutHost, SystemLayout, cell_names
 from roost.server.all_in_one.system import System

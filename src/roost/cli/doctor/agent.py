@@ -23,8 +23,8 @@ from roost.agent.provider_config import read_provider_config
 from roost.cli.configuration import options_without_effect
 from roost.cli.doctor.check import ANSWER_SECONDS, DoctorCheck, DoctorVerdict, NotKnown
 from roost.cli.doctor.configuration import judge_files
-from roost.model.provider_names import provider_uuid
-from roost.model.transport_faults import fault_of
+from roost.model.names import provider_uuid
+from roost.model.text import fault_of
 from roost.process.option_source import Source
 
 TRIED = 20

@@ -10,7 +10,7 @@ from roost.cli.doctor.check import ANSWER_SECONDS, Deployment, DoctorCheck, Doct
 from roost.cli.doctor.database import clock_of
 from roost.cli.doctor.scheduler import at_revision, check_cell, check_placement, check_records
 from roost.model.errors import OperatorError
-from roost.model.transport_faults import fault_of
+from roost.model.text import fault_of
 from roost.server.options import ConductingOptions, read_conducting_options
 from roost.server.programs import check_options
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, section_of

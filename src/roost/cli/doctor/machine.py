@@ -9,9 +9,9 @@ from pathlib import Path
 
 from roost.cli.doctor.check import Deployment, DoctorCheck, DoctorVerdict
 from roost.cli.doctor.configuration import check_permissions
+from roost.cli.workers import count_processors
 from roost.model.errors import OperatorError
 from roost.server.workers.listeners import Address, UnixAddress, check_address
-from roost.server.workers.processors import count_processors
 
 LOW_SHARE, LOW_BYTES = 0.1, 1 << 30
 """Share of the disk and bytes; free space below both is a warning."""

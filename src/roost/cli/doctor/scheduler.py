@@ -13,12 +13,12 @@ from oslo_config import cfg
 from roost.cli.doctor.check import ANSWER_SECONDS, Deployment, DoctorCheck, DoctorVerdict
 from roost.cli.doctor.database import clock_of
 from roost.model.errors import OperatorError
-from roost.model.transport_faults import fault_of
+from roost.model.text import fault_of
 from roost.placement.client import HttpPlacement
 from roost.placement.client.transport import OLDEST, is_older
 from roost.placement.errors import PlacementError
 from roost.process.option_source import refused_value
-from roost.records.options import RecordOptions
+from roost.records.backend import RecordOptions
 from roost.records.tables import SCHEMA as RECORDS_SCHEMA
 from roost.server.options import SchedulingOptions, read_scheduling_options
 from roost.server.programs import check_options

@@ -7,7 +7,7 @@ import msgspec
 
 from roost.cli.doctor.check import ANSWER_SECONDS, Deployment, DoctorCheck, DoctorVerdict
 from roost.cli.doctor.machine import is_served
-from roost.model.transport_faults import fault_of
+from roost.model.text import fault_of
 from roost.server.workers.listeners import UnixAddress
 
 

@@ -1,6 +1,5 @@
 """``roost status``: what is wrong with a cloud now, worst first.
 
-finding    findings: problems of a cloud with their severity
 checks     the checks of each part of a cloud, which return findings
 """
 
@@ -17,8 +16,7 @@ from roost.cli.numbers import WholeNumber
 from roost.cli.options import watched, watching
 from roost.cli.output import as_json, note, output, print_json, print_table
 from roost.cli.profiles import Service
-from roost.cli.status.checks import checked
-from roost.cli.status.finding import StatusReport
+from roost.cli.status.checks import StatusReport, checked
 
 
 @click.command(epilog="Example: roost status --watch 5")

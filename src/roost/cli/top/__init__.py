@@ -1,6 +1,5 @@
 """``roost top``: a running service, live in the terminal.
 
-samples   the metrics of a service at one moment
 figures   rates and latencies, computed from two samples
 view      the capacity and figures at one moment, read from the API and the metrics address
 screen    a view as tables

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 import httpx
 import msgspec
 
-from roost.cli.top.figures import TopFigures, figures
-from roost.cli.top.samples import Sample, parse_sample
-from roost.model.transport_faults import fault_of
+from roost.cli.top.figures import Sample, TopFigures, figures, parse_sample
+from roost.model.text import fault_of
 
 MOST_ANSWER_SECONDS = 5.0
 """Seconds after which an address that does not answer counts as unreachable."""

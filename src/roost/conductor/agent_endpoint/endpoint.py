@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from roost.agent.protocol.digest import SIZE, digest_of
 from roost.agent.protocol.errors import EndpointUnavailable, LateMessage, MessageRefused, SessionTaken
 from roost.agent.protocol.questions import (
     Call,
@@ -18,7 +17,17 @@ from roost.agent.protocol.questions import (
     Reshape,
     WriteProviders,
 )
-from roost.agent.protocol.types import Build, Destroy, HistoryPosition, Opened, Order, Polled, SessionKey
+from roost.agent.protocol.types import (
+    SIZE,
+    Build,
+    Destroy,
+    HistoryPosition,
+    Opened,
+    Order,
+    Polled,
+    SessionKey,
+    digest_of,
+)
 from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
 from roost.conductor.agent_endpoint.name_owners import NodeNamesJudge
 from roost.conductor.agent_endpoint.new_nodes import NewNodesJudge

@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping
 
 from roost.agent.protocol.types import ProviderRefusal
 from roost.model.inventory import Inventory
-from roost.model.node import NodeReport
-from roost.model.node_amounts import amounts_of
+from roost.model.node import NodeReport, amounts_of
 from roost.model.vocabulary import is_custom, standard_resource_classes
 from roost.placement.interface import Placement
 from roost.process.options import OptionStruct, option

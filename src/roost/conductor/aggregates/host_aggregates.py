@@ -13,7 +13,7 @@ from roost.conductor.aggregates.provider_aggregates import MirrorPlacement, brin
 from roost.conductor.hosts.node_owners import NodeOwners
 from roost.conductor.words.words import Words
 from roost.model.aggregate import Aggregate
-from roost.model.history import Requester
+from roost.model.instance import Requester
 from roost.state.api_database.aggregates.errors import AggregateChanged, UnknownNodeName, ZoneInUse
 from roost.state.api_database.aggregates.store import AggregateStore, Answer, Judge
 from roost.state.api_database.aggregates.zones import ZoneChange

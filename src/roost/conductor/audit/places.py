@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.conductor.context import PlacementContext
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
 from roost.scheduler.selection.claim_result import one_line

@@ -8,7 +8,6 @@ depend on the records. If the cell cannot be asked, the builds come from the rec
 from collections.abc import Callable, Iterable, Sequence
 
 from roost.conductor.history.types import HistoryEvent, InstanceAction
-from roost.model.history import GONE, RESHAPED, Requester, Transition
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -17,8 +16,12 @@ from roost.model.instance import (
     DESTROYED,
     ERROR,
     FAILED,
+    GONE,
     LOST,
+    RESHAPED,
     STARTING,
+    Requester,
+    Transition,
 )
 from roost.model.record import PENDING, REFUSED, Attempt, Run
 from roost.records import RunWithAttempts

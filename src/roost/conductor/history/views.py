@@ -9,8 +9,7 @@ from sqlalchemy.engine import Connection
 from roost.conductor.history.timeline import actions_of
 from roost.conductor.history.types import InstanceHistory
 from roost.conductor.instance_types import SCHEDULING, UNKNOWN
-from roost.model.history import GONE
-from roost.model.instance import DELETING
+from roost.model.instance import DELETING, GONE
 from roost.process.logs.outages import OutageLines
 from roost.records import RecordQueue, RecordsError, RunWithAttempts, Search, SearchableRecords
 from roost.state.api_database.asking_cells import CELL_SECONDS, ask_cell

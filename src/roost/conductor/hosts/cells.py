@@ -14,8 +14,8 @@ from roost.conductor.cell_conductor import KIND
 from roost.conductor.hosts.watch import DOWN, NO_CONDUCTOR, NO_HOST_UP, UP, ServiceWatch
 from roost.conductor.words.words import Words
 from roost.model.errors import OperatorError
-from roost.model.history import Requester
 from roost.model.idempotency import KeyedAnswer
+from roost.model.instance import Requester
 from roost.model.operator_word import SaidWord, Subject
 from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.cell_mappings import (

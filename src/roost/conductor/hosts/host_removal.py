@@ -7,8 +7,7 @@ import structlog
 from roost.conductor.hosts.providers import remove_providers
 from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
 from roost.conductor.words.words import Words
-from roost.model.history import Requester
-from roost.model.instance import ACTIVE, LOST, STARTING
+from roost.model.instance import ACTIVE, LOST, STARTING, Requester
 from roost.model.operator_word import Subject
 from roost.placement.interface import Placement, Provider
 from roost.state.api_database.host_errors import HostInUse, HostIsUp

@@ -7,7 +7,7 @@ from typing import Protocol
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.placement.interface import Provider
 from roost.state.api_database.host_mappings import cells_of_hosts
 from roost.state.api_database.tables import node_names

@@ -12,7 +12,7 @@ from roost.conductor.hosts.new_names import check_names
 from roost.conductor.hosts.node_owners import NodeOwners
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.words.words import Words
-from roost.model.history import Requester
+from roost.model.instance import Requester
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.token import new_host_token, token_digest
 from roost.placement.interface import Placement, Provider

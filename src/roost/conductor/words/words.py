@@ -11,7 +11,7 @@ from roost.conductor.hosts.features import held_back_by
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.words.mirror import WordMirror
 from roost.conductor.words.traits import TraitPlacement, show_nodes
-from roost.model.history import Requester
+from roost.model.instance import Requester
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.service_version import WORDS
 from roost.state.api_database.asking_cells import ask_cell

@@ -17,7 +17,6 @@ fit             the host cells, CPUs, pages and devices that an instance gets
 cell_fit        the part of one host cell that one guest cell gets
 pinning         the host CPUs that the dedicated vCPUs of a guest cell are pinned to
 lack            the condition of a guest cell that a host cell does not meet
-misfit          the reason why an instance does not fit, in words
 pci_pools       the free PCI devices in a node's report, by pool
 pci_aliases     names of devices in flavors
 pci_ports       the devices that Neutron ports need

@@ -1,4 +1,4 @@
-"""The fit of a guest topology on a node: the host cells, CPUs, pages and devices that it gets.
+"""The fit of a guest topology on a node: its host cells, CPUs, pages and devices, or why it does not fit.
 
 Source: ``numa_fit_instance_to_host`` of ``nova/virt/hardware.py``, which tries permutations of host cells in
 an order of preference and takes the first that fits.
@@ -159,3 +159,46 @@ def is_close(host: HostTopology, on: Collection[int], network: NetworkMetadata) 
     if not network.tunneled or any(cell.tunneled for cell in chosen):
         return True
     return not any(cell.tunneled for cell in others)
+
+
+class Misfit(NamedTuple):
+    """The reason why a guest does not fit on a node.
+
+    ``text``: the rest of a sentence that begins with the node's name. ``distance``: from 0 (near) to 1 (far).
+    """
+
+    text: str
+    distance: float
+
+
+def misfit(
+    host: HostTopology,
+    guest: GuestTopology,
+    limits: CellLimits,
+    *,
+    network: NetworkMetadata | None = None,
+    devices: Devices | None = None,
+) -> Misfit | None:
+    """Return the reason why a guest does not fit on a node, None if it fits.
+
+    The reason is the first guest cell that fits on no host cell, with the host cell that lacks least; else a
+    condition that the guest's cells fail only together.
+    """
+    if len(host.cells) < len(guest.cells):
+        return Misfit(f"has {len(host.cells)} of the {len(guest.cells)} NUMA cells asked for", 1.0)
+    for number, cell in enumerate(guest.cells):
+        found = [(fit_cell(each, guest, number, limits), each.id) for each in host.cells]
+        lacks = [(lack.distance, id, lack) for lack, id in found if isinstance(lack, CellLack)]
+        if len(lacks) == len(found):
+            distance, id, lack = min(lacks, key=lambda each: each[:2])
+            which = f" for cell {cell.id} of the guest" if len(guest.cells) > 1 else ""
+            return Misfit(f"has no NUMA cell{which}: the closest, cell {id}, {lack.text}", distance)
+    if fit(host, guest, limits) is None:
+        return Misfit(
+            f"has NUMA cells for each of the guest's {len(guest.cells)}, but not for all at once", 0.2
+        )
+    if fit(host, guest, limits, network=network) is None:
+        return Misfit("has its networks close to other NUMA cells than those with room", 0.1)
+    if fit(host, guest, limits, network=network, devices=devices) is None:
+        return Misfit("has PCI devices close to other NUMA cells than those with room, or too few", 0.1)
+    return None

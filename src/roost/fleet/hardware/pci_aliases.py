@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 import msgspec
 
-from roost.model.pci import NumaPolicy, PciRequest
+from roost.model.spec import NumaPolicy, PciRequest
 
 _ID: Final = re.compile("[0-9a-fA-F]{4}")
 _DEVICE_TYPES: Final = ("type-PCI", "type-PF", "type-VF")

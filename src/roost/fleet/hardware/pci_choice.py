@@ -11,7 +11,7 @@ import msgspec
 
 from roost.fleet.hardware.pci_pools import TYPE_PF, VDPA, PciPool, is_true, pools_of
 from roost.model.assignment import AssignedDevices
-from roost.model.pci import PciRequest
+from roost.model.spec import PciRequest
 
 Sockets = Mapping[int, int | None]
 """Host cell -> its socket, None where the node does not report it."""

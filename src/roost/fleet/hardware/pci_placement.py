@@ -8,8 +8,8 @@ import os_resource_classes
 import os_traits
 
 from roost.fleet.hardware.pci_choice import group_suffix
-from roost.model.pci import PciRequest
 from roost.model.request import RequestGroup, all_of
+from roost.model.spec import PciRequest
 from roost.model.vocabulary import standard_resource_classes, standard_traits
 
 

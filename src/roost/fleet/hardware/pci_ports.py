@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from roost.model.pci import NumaPolicy, PciRequest
+from roost.model.spec import NumaPolicy, PciRequest
 
 VnicType = Literal[
     "normal",

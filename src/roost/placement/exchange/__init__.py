@@ -6,7 +6,6 @@
     anomalies          the kinds of anomalies, and the checks that find them
     probe              the first read of a target, which changes nothing
     placement_tables   the tables of OpenStack Placement 16.0
-    placement_source   an OpenStack Placement database that is read: its revision, one snapshot
     provider_rows      reads resource classes, traits, aggregates and providers from it
     provider_trees     puts providers in order, parents first, and breaks loops
     consumer_rows      reads consumers and their allocations from it

@@ -23,7 +23,7 @@ from roost.placement.exchange.consumer_rows import ConsumerReader
 from roost.placement.exchange.copy_commands import CopiedProvider, CopyConsumers, CopyNames, CopyProviders
 from roost.placement.exchange.errors import ExchangeError, NotEmpty
 from roost.placement.exchange.ledger_consumers import consumers_after
-from roost.placement.exchange.placement_source import read_snapshot
+from roost.placement.exchange.placement_tables import read_snapshot
 from roost.placement.exchange.probe import probe
 from roost.placement.exchange.provider_rows import Names, ProviderReader
 from roost.placement.exchange.report import ExchangeReport, Progress

@@ -1,11 +1,18 @@
-"""The tables of OpenStack Placement 16.0.
+"""The tables of OpenStack Placement 16.0, and the check that a database is at their revision.
 
 Source: the tables that its migrations make; a test compares the two. Columns that end in ``_id`` refer to
 the ids of other tables. Only some of them are foreign keys, so that any of them may refer to a row that
 does not exist.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.placement.exchange.errors import NotPlacement
+from roost.storage import Database
 
 REVISION = "a082b8bb98d0"
 """The newest revision of the schema. All releases since Antelope have it."""
@@ -139,3 +146,52 @@ allocations = _table(
     sa.Index("allocations_resource_class_id_idx", "resource_class_id"),
     sa.Index("allocations_consumer_id_idx", "consumer_id"),
 )
+
+
+T = TypeVar("T")
+
+
+def read_snapshot(database: Database, work: Callable[[Connection], T]) -> T:
+    """Run ``work`` on one snapshot of a database that was opened read-only.
+
+    Raises:
+        NotPlacement: the database is not OpenStack Placement's, or is not at `REVISION`.
+    """
+
+    def read(connection: Connection) -> T:
+        check_revision(connection, str(database))
+        return work(connection)
+
+    return database.read_now(read)
+
+
+def check_revision(connection: Connection, name: str) -> None:
+    """Check that a database has OpenStack Placement's tables at `REVISION`.
+
+    Raises:
+        NotPlacement: it has not. ``name`` is the database in the error's text.
+    """
+    present = set(sa.inspect(connection).get_table_names())
+    missing = sorted(metadata.tables.keys() - present)
+    found = []
+    if "alembic_version" in present:
+        found = list(connection.execute(sa.select(alembic_version.c.version_num)).scalars())
+    if "alembic_version" not in present or "resource_providers" not in present:
+        raise NotPlacement(
+            f"database {name} is not a database of OpenStack Placement: it has no table {missing[0]}"
+        )
+    if found != [REVISION]:
+        revision = ", ".join(found) or "none"
+        known = OLDER_REVISIONS.issuperset(found)
+        advice = (
+            "run 'placement-manage db sync' of OpenStack Placement 16.0 on it first"
+            if known
+            else "this version of Roost does not know it"
+        )
+        raise NotPlacement(
+            f"database {name} is at OpenStack Placement's revision {revision}, not {REVISION}: {advice}"
+        )
+    if missing:
+        raise NotPlacement(
+            f"database {name} is damaged: it is at revision {REVISION} but has no table {missing[0]}"
+        )

@@ -1,6 +1,5 @@
 """Queries share a process with writes, in such a way that no number of queries delays the commits of claims.
 
-    query_pace     the share of time that queries may take, as a pure value
     turns          queries that wait for their share, first come, first served
     forked         a function in a forked process, with limits of time and memory
     forked_worker  a forked process that stays and answers messages

@@ -19,8 +19,7 @@ from roost.placement.queries.forked import (
     ForkedUnavailable,
     run_forked,
 )
-from roost.placement.queries.query_pace import writer_busy, writes_arrive
-from roost.placement.queries.turns import Turns
+from roost.placement.queries.turns import Turns, writer_busy, writes_arrive
 from roost.process.metrics import catalogue as metrics
 from roost.web.admission import Cause, Overloaded
 from roost.web.errors import BadRequest, Unavailable

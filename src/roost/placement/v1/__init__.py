@@ -15,5 +15,4 @@ groups              writes of allocations with the conditions of server groups; 
 assignments         the assignments of the hardware of nodes
 word                announcements that an operator has changed something
 service             the state that all handlers share, and the OpenAPI document of ``/v1``
-placement_document  the OpenAPI document of the Placement API
 """

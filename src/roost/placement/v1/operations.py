@@ -13,14 +13,27 @@ from roost.placement.v1.changes import EVENTS, LARGEST_SEQ, ChangePage, list_cha
 from roost.placement.v1.explain import ShownExplanation, explain
 from roost.placement.v1.groups import SeveralAllocations, ShownMembers, show_members, write_allocations
 from roost.placement.v1.parameters import CandidateQueryReader
-from roost.placement.v1.placement_document import VersionQuery, describe_placement_api
-from roost.placement.v1.service import describe_api
+from roost.placement.v1.service import V1Service, describe_api
 from roost.placement.v1.word import Announcement, announce_word
+from roost.placement.wire.microversions import parse_version
 from roost.web.errors import BadRequest, Conflict, Gone, NotAcceptable, TooMany
 from roost.web.openapi import OpenApi
 from roost.web.operation import JSON, OPEN, Operation
 from roost.web.policy import Rule
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Query
+from roost.web.request import Request, Response
+
+
+class VersionQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The microversion that a client asks for."""
+
+    microversion: Annotated[str, Meta(description="Such as `1.39`, or `latest`.", max_length=20)] = "latest"
+
+
+async def describe_placement_api(service: V1Service, req: Request, resp: Response) -> msgspec.Raw:
+    """The document of the Placement API at a microversion."""
+    return service.placement_document(parse_version(f"placement {req.query.microversion}"))
+
 
 LONGEST_WAIT = 60
 """Seconds that a client may wait for a commit. A longer wait is refused."""

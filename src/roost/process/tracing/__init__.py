@@ -6,7 +6,6 @@ context of a trace travels between processes as the W3C's ``traceparent``.
 
 tracer         the interface of tracers
 opentelemetry  the tracer that uses OpenTelemetry's SDK
-options        the options of tracing
 
 Source: https://www.w3.org/TR/trace-context/
 """
@@ -16,10 +15,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 
-from roost.process.tracing.options import TracingOptions as TracingOptions
 from roost.process.tracing.tracer import Attribute as Attribute
 from roost.process.tracing.tracer import Here as Here
 from roost.process.tracing.tracer import Kind, Tracer
+from roost.process.tracing.tracer import TracingOptions as TracingOptions
 
 STOP_SECONDS = 2.0
 """Seconds that the last spans of a process have to reach the collector."""

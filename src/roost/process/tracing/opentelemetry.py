@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 from roost.model.errors import OperatorError
-from roost.process.tracing.options import TracingOptions
-from roost.process.tracing.tracer import Attribute, Here, Kind
+from roost.process.tracing.tracer import Attribute, Here, Kind, TracingOptions
 
 try:
     from opentelemetry import trace

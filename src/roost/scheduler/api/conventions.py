@@ -5,7 +5,7 @@ import msgspec
 
 from roost.model.reasons import Reasons
 from roost.model.record import Step
-from roost.model.unread import UnreadKey
+from roost.model.spec import UnreadKey
 from roost.scheduler.api.refusals import MovedByOthers, NoAlternateLeft, NoHost
 from roost.scheduler.api.wire.answers import TriedAlternate
 from roost.web.conventions import Conventions, Error

@@ -6,8 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.model.reasons import Reasons
-from roost.model.spec import Operation
-from roost.model.unread import UnreadKey
+from roost.model.spec import Operation, UnreadKey
 from roost.model.visibility import seen, seen_by_project
 from roost.scheduler.api.refusals import as_http
 from roost.scheduler.api.service import SchedulerService

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 
 from roost.model.reasons import Reasons
 from roost.model.record import Step
-from roost.model.unread import UnreadKey
+from roost.model.spec import UnreadKey
 from roost.model.visibility import NO_VALID_HOST, Viewer, seen, seen_by_project, shown_whole, visible
 from roost.scheduler import errors
 from roost.scheduler.api.wire.answers import TriedAlternate

@@ -4,8 +4,7 @@ import numpy as np
 
 from roost.fleet.columns import Int64
 from roost.fleet.inventory_columns import CAPACITY_LIMIT
-from roost.model.node import NodeReport
-from roost.model.node_amounts import NOTHING, amounts_of
+from roost.model.node import NOTHING, NodeReport, amounts_of
 from roost.scheduler.nodes.table import NodeTable
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")

@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 import httpx
 import msgspec
 
-from roost.model.spec import Destination, RequestSpec
-from roost.model.unread import UnreadKey
+from roost.model.spec import Destination, RequestSpec, UnreadKey
 from roost.placement.errors import ConcurrentUpdate
 from roost.process.option_source import Source
 from roost.scheduler.api.destinations import LONGEST_REASON

@@ -22,7 +22,7 @@ from roost.model.node_event import NodeEvent
 from roost.model.reasons import Reasons
 from roost.model.spec import RequestSpec
 from roost.placement.queries.forked_worker import ForkedWorker, Handler
-from roost.placement.queries.query_pace import QUIET_SHARE, QueryPace, writer_busy
+from roost.placement.queries.turns import QUIET_SHARE, QueryPace, writer_busy
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.explainer import (
     FORK_FAILURES,

@@ -25,7 +25,7 @@ from roost.placement.queries.forked import (
     ForkedUnavailable,
     run_forked,
 )
-from roost.placement.queries.query_pace import QueryPace
+from roost.placement.queries.turns import QueryPace
 from roost.scheduler.errors import BadRequestSpec, SchedulerError, SchedulerFault
 from roost.scheduler.explain.explainer import MORE_BYTES, SHARE
 from roost.scheduler.explain.explanation import explain

@@ -8,14 +8,12 @@ import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.fleet.hardware.fit import Fit, fit
+from roost.fleet.hardware.fit import Fit, fit, misfit
 from roost.fleet.hardware.guest_topology import GuestTopology
-from roost.fleet.hardware.misfit import misfit
 from roost.fleet.hardware.pci_choice import Mappings, devices_of_providers
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
-from roost.model.pci import PciRequest
-from roost.model.spec import NetworkMetadata
+from roost.model.spec import NetworkMetadata, PciRequest
 from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.filters.pci_passthrough import AlikePools, free_pools, on_their_cards, wanted_of

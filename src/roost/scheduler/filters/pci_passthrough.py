@@ -10,7 +10,7 @@ from roost.fleet.hardware.pci_choice import DeviceConditions, FreePools, devices
 from roost.fleet.hardware.pci_ports import on_interface
 from roost.model.allocation import Candidate
 from roost.model.assignment import AssignedDevices, Assignment
-from roost.model.pci import PciRequest
+from roost.model.spec import PciRequest
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.nodes.pci_columns import PciColumns, names_cards
 from roost.scheduler.plugins.looks import Looks

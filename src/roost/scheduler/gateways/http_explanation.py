@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from roost.model.reasons import Reasons
 from roost.placement.queries.forked import run_forked
-from roost.placement.queries.query_pace import QueryPace
+from roost.placement.queries.turns import QueryPace
 from roost.scheduler.candidates.cached_answers import CachedAnswers
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.answer_snapshot import AnswerSnapshot, PlacementAnswers

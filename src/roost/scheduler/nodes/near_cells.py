@@ -25,8 +25,7 @@ from roost.fleet.hardware.fit import MOST_STEPS
 from roost.fleet.hardware.pci_choice import DeviceConditions, FreePools, Mappings, Sockets
 from roost.fleet.hardware.pci_pools import TYPE_PF
 from roost.model.assignment import AssignedDevices
-from roost.model.pci import NumaPolicy, PciRequest
-from roost.model.spec import NetworkMetadata
+from roost.model.spec import NetworkMetadata, NumaPolicy, PciRequest
 from roost.scheduler.nodes.cell_numbers import NO_SOCKET
 from roost.scheduler.nodes.numa_columns import CellPlaces
 from roost.scheduler.nodes.pci_columns import NO_CELL, FreeDevices, Matching, PciColumns, names_cards

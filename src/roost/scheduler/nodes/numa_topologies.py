@@ -10,8 +10,7 @@ from roost.fleet.hardware.guest_topology import GuestTopology
 from roost.fleet.hardware.host_topology import HostTopology, with_assigned
 from roost.model.assignment import Assigned, AssignedDevices
 from roost.model.node import NodeReport
-from roost.model.pci import PciRequest
-from roost.model.spec import NetworkMetadata
+from roost.model.spec import NetworkMetadata, PciRequest
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.cell_numbers import numbers_of
 from roost.scheduler.nodes.near_cells import NearCells, device_demands

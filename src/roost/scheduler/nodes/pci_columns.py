@@ -16,7 +16,7 @@ import numpy.typing as npt
 from roost.fleet.columns import Bools, Int64
 from roost.fleet.hardware.pci_choice import DeviceConditions, FreePools
 from roost.fleet.hardware.pci_pools import PciPool, free_devices
-from roost.model.pci import PciRequest
+from roost.model.spec import PciRequest
 from roost.scheduler.nodes.labels import Indexes
 
 _OF_ONE_CARD: Final = frozenset(("address", "parent_ifname"))

@@ -3,9 +3,8 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Unpack
 
-from roost.model.spec import RequestSpec
+from roost.model.spec import RequestSpec, UnreadKey
 from roost.model.text import error_text
-from roost.model.unread import UnreadKey
 from roost.scheduler.errors import SchedulerError, SchedulerFault
 from roost.scheduler.request.keys.judgement import KeyJudge
 from roost.scheduler.request.keys.servable import check_servable

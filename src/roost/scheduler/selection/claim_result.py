@@ -18,7 +18,7 @@ import msgspec
 
 from roost.ledger import LedgerError
 from roost.model.errors import OperatorError
-from roost.model.transport_faults import fault_of
+from roost.model.text import fault_of
 from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict, PlacementError
 from roost.scheduler.errors import (
     PlacementFailed,

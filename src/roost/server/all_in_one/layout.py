@@ -10,7 +10,7 @@ from roost.agent.drivers.simulated import SimulatedHost
 from roost.model.aggregate import Aggregate, HostAggregate
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.process.durable_file import why_no_directory
 
 FILE = "layout.json"

@@ -2,7 +2,7 @@
 
 from roost.ledger import SCHEMA as LEDGER
 from roost.records.tables import SCHEMA as RECORDS
-from roost.server.neighbours.tables import SCHEMA as NEIGHBOURS
+from roost.server.neighbours.store import SCHEMA as NEIGHBOURS
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database.tables import SCHEMA as CELL
 from roost.storage import Database, Schema

@@ -10,6 +10,5 @@ handlers      the handlers of operations over HTTP
 networks      networks, subnets and ports
 accelerators  device profiles and accelerator requests
 store         reads and writes of resources in a transaction
-tables        the tables
 errors        the errors that the API answers with
 """

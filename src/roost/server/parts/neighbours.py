@@ -9,7 +9,7 @@ from roost.placement.access import open_authenticator
 from roost.server.neighbours.app import create_app, default_rules
 from roost.server.neighbours.handlers import NeighbourService
 from roost.server.neighbours.options import NeighbourOptions
-from roost.server.neighbours.tables import SCHEMA
+from roost.server.neighbours.store import SCHEMA
 from roost.server.process import Api, Process, ProcessPart, prepare_database
 from roost.storage import Database
 from roost.web.auth.rules import PolicyRules

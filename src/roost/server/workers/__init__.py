@@ -11,6 +11,5 @@ tls                 the files of TLS
 database_wait       the wait for databases that are away at the start
 beats               the signs of life of a worker, and the clock that judges their absence
 retirement          the end of a worker: when another one replaces it, and with its parent
-processors          the number of processors that a process may use
 notify              messages to systemd
 """

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from roost.model.history import Requester
+from roost.model.instance import Requester
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Moment, Uuid
 
 EventKind = Literal[

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.history import Requester
+from roost.model.instance import Requester
 from roost.model.names import look_of
 from roost.state.api_database.cell_mappings import hold_cell
 from roost.state.api_database.event_types import CloudEvent

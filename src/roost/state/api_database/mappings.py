@@ -7,8 +7,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.history import Requester
-from roost.model.instance import BuildRequest, Instance
+from roost.model.instance import BuildRequest, Instance, Requester
 from roost.state.api_database.late_claims import note_late_claims
 from roost.state.api_database.past import columns_of, keep_past
 from roost.state.api_database.server_groups import remove_members

@@ -7,7 +7,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.history import Requester
+from roost.model.instance import Requester
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.text import clean_text
 from roost.state.api_database.aggregates.store import (

@@ -7,7 +7,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.history import Requester
+from roost.model.instance import Requester
 from roost.state.api_database.tables import instance_deletions, instance_mappings, past_mappings
 from roost.storage import in_batches, insert_missing, one_of, transaction
 

@@ -15,7 +15,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model import record
-from roost.model.history import Requester
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -26,6 +25,7 @@ from roost.model.instance import (
     BuildAttempt,
     BuildResult,
     DestroyOrder,
+    Requester,
 )
 from roost.model.record import BUILT, Attempt
 from roost.model.spec import Selection

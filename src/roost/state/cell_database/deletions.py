@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model import record
-from roost.model.history import Requester
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -24,6 +23,7 @@ from roost.model.instance import (
     STARTING,
     AttemptKey,
     DestroyOrder,
+    Requester,
 )
 from roost.model.record import Attempt
 from roost.model.text import clean_text

@@ -11,8 +11,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.history import GONE, RESHAPED, Requester, Transition
-from roost.model.instance import ASSIGNED, ERROR, Instance
+from roost.model.instance import ASSIGNED, ERROR, GONE, RESHAPED, Instance, Requester, Transition
 from roost.model.secrets import redacted_text
 from roost.model.text import clean_text
 from roost.state.cell_database.rows import Row, decoded

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from roost.fleet.fits import has_room
 from roost.model.instance import ACTIVE, DELETING, LOST, STARTING
-from roost.model.node_amounts import amounts_of
+from roost.model.node import amounts_of
 from roost.state.cell_database.rows import PRESENT, Row, report_of, selection_of
 from roost.state.cell_database.tables import instances, nodes
 from roost.storage import in_batches, one_of, one_of_constants

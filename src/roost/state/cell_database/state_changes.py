@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.history import Transition
+from roost.model.instance import Transition
 from roost.state.cell_database.rows import decoded
 from roost.state.cell_database.tables import instances, state_changes, state_changes_position
 from roost.storage import in_batches, insert_rows, one_of, short_read, transaction

@@ -1,7 +1,6 @@
 """Authentication of requests, decisions by policy rules, and the tokens of this process.
 
     identity              the user, project and roles of a request
-    authenticator         the interface that finds the identity of a request, and its errors
     noauth                the authenticator for development: it believes every token
     keystone              the authenticator for Keystone's tokens; it never blocks the event loop
     token_check           the blocking part of it, by keystonemiddleware
@@ -17,8 +16,7 @@ For each request a service asks its `Authenticator` once for the identity, and `
 identity may act. Nothing else in Roost decides about access.
 """
 
-from roost.web.auth.authenticator import Authenticator, AuthError, IdentityUnavailable
-from roost.web.auth.identity import NOBODY, Identity
+from roost.web.auth.identity import NOBODY, Authenticator, AuthError, Identity, IdentityUnavailable
 from roost.web.auth.noauth import NoAuth
 
 __all__ = [

@@ -9,10 +9,10 @@ import httpx
 import msgspec
 from oslo_config import cfg
 
-from roost.model.transport_faults import fault_of
+from roost.model.text import fault_of
 from roost.process.option_source import Source
-from roost.web.auth.authenticator import IdentityUnavailable
 from roost.web.auth.credentials import Caller
+from roost.web.auth.identity import IdentityUnavailable
 
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -9,8 +9,7 @@ from contextvars import copy_context
 
 from roost.process.logs.outages import OutageLines
 from roost.process.option_source import Source
-from roost.web.auth.authenticator import IdentityUnavailable
-from roost.web.auth.identity import Identity
+from roost.web.auth.identity import Identity, IdentityUnavailable
 from roost.web.auth.token_check import TOKEN_HEADERS, TokenCheck, TokenRequest, ValidatedToken
 
 THREADS = 8

@@ -18,8 +18,8 @@ from oslo_config import cfg
 from roost.model.errors import OperatorError
 from roost.process.lane import Lane
 from roost.process.option_source import Source
-from roost.web.auth.authenticator import IdentityUnavailable
 from roost.web.auth.credentials import Access, Credentials
+from roost.web.auth.identity import IdentityUnavailable
 
 RENEWED_BEFORE = 120
 """Seconds before its expiry at which a token is renewed, as in keystoneauth1."""

@@ -7,7 +7,7 @@ from keystoneauth1.session import Session
 
 from roost.model.errors import OperatorError
 from roost.process.option_source import Source
-from roost.web.auth.authenticator import IdentityUnavailable
+from roost.web.auth.identity import IdentityUnavailable
 from roost.web.auth.token_check import GROUP, known_options
 
 _SERVER_ERRORS = 500

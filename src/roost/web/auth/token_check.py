@@ -18,8 +18,7 @@ from oslo_config import cfg
 
 from roost.model.errors import OperatorError
 from roost.process.option_source import Source
-from roost.web.auth.authenticator import IdentityUnavailable
-from roost.web.auth.identity import Identity, read_identity
+from roost.web.auth.identity import Identity, IdentityUnavailable, read_identity
 
 GROUP = "keystone_authtoken"
 TOKEN_HEADERS = ("x-auth-token", "x-storage-token", "x-service-token")

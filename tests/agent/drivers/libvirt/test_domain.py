@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from roost.agent.drivers.libvirt.domain import GuestOptions, GuestParts, domain_name, domain_uuid, domain_xml
-from roost.agent.drivers.libvirt.guests import read_domain
-from roost.agent.drivers.libvirt.metadata import OwnGuest
+from roost.agent.drivers.libvirt.guests import OwnGuest, read_domain
 from roost.agent.errors import BuildFailed, UnreadableDescription
 from roost.model.assignment import AssignedCell, AssignedDevices, Assignment
 from roost.model.instance import Instance

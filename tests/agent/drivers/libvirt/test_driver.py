@@ -20,7 +20,7 @@ from roost.agent.provider_tree import ProviderTree
 from roost.fleet.hardware.cpus import numbers_of
 from roost.fleet.hardware.host_topology import decoded
 from roost.model.assignment import AssignedCell, Assignment
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.spec import Flavor
 from support.libvirt_hosts import devices_of, instance_of, needs_libvirt
 

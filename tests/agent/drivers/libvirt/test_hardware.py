@@ -2,14 +2,13 @@
 
 import pytest
 
-from roost.agent.drivers.libvirt.inventory import CpuSets
-from roost.agent.drivers.libvirt.numa import numa_topology
+from roost.agent.drivers.libvirt.inventory import CpuSets, numa_topology
 from roost.agent.drivers.libvirt.pci import DeviceSpec, pci_pools, read_device_spec
 from roost.agent.errors import UnusableOptions
 from roost.fleet.hardware.cpus import numbers_of
 from roost.fleet.hardware.host_topology import decoded
 from roost.fleet.hardware.pci_choice import FreePools
-from roost.model.pci import PciRequest
+from roost.model.spec import PciRequest
 from support.libvirt_hosts import devices_of, host_of
 
 

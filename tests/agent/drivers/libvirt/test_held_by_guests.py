@@ -20,7 +20,7 @@ from roost.agent.errors import ReshapeRefused
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import AssignedCell, Assignment
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.spec import Flavor
 from support.agents import hosts
 from support.libvirt_hosts import devices_of, instance_of, needs_libvirt

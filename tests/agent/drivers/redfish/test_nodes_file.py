@@ -6,7 +6,7 @@ import pytest
 
 from roost.agent.drivers.redfish.nodes_file import BmcNodes, read_nodes_file
 from roost.model.errors import OperatorError
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 
 NODE = 'name = "n1"\nsystem = "1"\nresource_class = "CUSTOM_GOLD"\n'
 BMC = '[[bmcs]]\nendpoint = "https://bmc1"\n'

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from roost.model.aggregate import HostAggregate
-from roost.model.spec import Image, RequestSpec, ServerGroup
-from roost.model.unread import UnreadKey
+from roost.model.spec import Image, RequestSpec, ServerGroup, UnreadKey
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.options import DEFAULT_FILTERS, SchedulerOptions
 from roost.scheduler.plugins.plugins import Filter, Plugins

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from roost.model.pci import PciRequest
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import (
     Flavor,
     Image,
     NetworkMetadata,
+    PciRequest,
     RequestedDestination,
     RequestedNetwork,
     RequestSpec,

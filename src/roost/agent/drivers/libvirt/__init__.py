@@ -6,7 +6,6 @@ domain_capabilities  capabilities of guests of one domain type
 node_devices         PCI devices and mediated devices of a host
 traits               traits of a host, from both capabilities
 inventory            inventory of a host's root provider and its mediated devices
-numa                 NUMA cells of a host, as Nova's ``NUMATopology``
 pci                  PCI devices for guests, as Nova's device pools
 providers            the provider tree of a host
 held_by_guests       moves claims when an earlier agent reported other providers
@@ -18,7 +17,6 @@ connection           blocking calls in threads, over a connection that is reopen
 view                 snapshot of a host at one moment
 machinery            operations on domains and mediated devices
 guests               domains of a host, own and foreign
-metadata             the instance of a domain, in the domain's metadata
 domain               XML of an instance's domain
 guest_placement      placement of vCPUs and memory on the host, in that XML
 guest_devices        interfaces and accelerators, in that XML

@@ -11,7 +11,6 @@ from xml.etree.ElementTree import Element, SubElement
 import msgspec
 
 from roost.agent.drivers import Attached, assignment_of
-from roost.agent.drivers.libvirt import metadata
 from roost.agent.drivers.libvirt.domain_capabilities import SEV_ES, DomainCapabilities
 from roost.agent.drivers.libvirt.guest_devices import (
     accelerator_addresses,
@@ -20,6 +19,7 @@ from roost.agent.drivers.libvirt.guest_devices import (
     write_interfaces,
 )
 from roost.agent.drivers.libvirt.guest_placement import GuestPlacement, placement_of
+from roost.agent.drivers.libvirt.guests import guest_metadata
 from roost.agent.drivers.libvirt.traits import QEMU
 from roost.agent.errors import BuildFailed
 from roost.model.instance import Instance
@@ -100,7 +100,7 @@ def domain_xml(
     domain = Element("domain", type=guests.domain_type)
     _text(domain, "name", domain_name(instance.uuid))
     _text(domain, "uuid", domain_uuid(instance.uuid))
-    SubElement(domain, "metadata").append(metadata.written(instance, assignment_of(instance)))
+    SubElement(domain, "metadata").append(guest_metadata(instance, assignment_of(instance)))
     _text(domain, "memory", str(flavor.memory_mb), unit="MiB")
     placement = placement_of(flavor, assignment_of(instance), shared_of_cell or {}, options.base_page_kb)
     placement.write_backing(domain, locked=parts.encryption is not None)

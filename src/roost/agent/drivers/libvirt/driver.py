@@ -13,8 +13,14 @@ from roost.agent.drivers.libvirt.guest_options import DriverOptions, guest_optio
 from roost.agent.drivers.libvirt.guests import Domain
 from roost.agent.drivers.libvirt.held_by_guests import HeldByGuests, HostProviders, move, what_moves
 from roost.agent.drivers.libvirt.images import DISK_FAILED, make_disk, remove_folder
-from roost.agent.drivers.libvirt.inventory import DISK, Amounts, MdevSource, mdev_sources, root_inventory
-from roost.agent.drivers.libvirt.numa import numa_topology
+from roost.agent.drivers.libvirt.inventory import (
+    DISK,
+    Amounts,
+    MdevSource,
+    mdev_sources,
+    numa_topology,
+    root_inventory,
+)
 from roost.agent.drivers.libvirt.pci import pci_pools
 from roost.agent.drivers.libvirt.providers import ENCRYPTIONS, encryption_providers, fill, mdev_provider
 from roost.agent.drivers.libvirt.traits import host_traits
@@ -24,7 +30,7 @@ from roost.agent.errors import BuildFailed, HypervisorAway, ReshapeNeeded
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment, clashes
 from roost.model.instance import Instance
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 
 AWAY: Final = "HypervisorAway"
 FOREIGN: Final = "ForeignDomain"

@@ -16,7 +16,7 @@ from roost.agent.errors import ReshapeRefused
 from roost.agent.provider_tree import ProviderTree
 from roost.fleet.fits import has_room, meets_units
 from roost.model.inventory import Inventory
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 
 
 class HeldByGuests(NamedTuple):

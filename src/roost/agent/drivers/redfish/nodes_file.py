@@ -11,7 +11,7 @@ import msgspec
 
 from roost.agent.toml_file import read_toml
 from roost.model.errors import OperatorError
-from roost.model.provider_names import provider_uuid
+from roost.model.names import provider_uuid
 from roost.model.vocabulary import MAX_NAME
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -4,8 +4,7 @@ from typing import Any
 
 import msgspec
 
-from roost.model.spec import Destination, Selection
-from roost.model.unread import UnreadKey
+from roost.model.spec import Destination, Selection, UnreadKey
 from roost.model.visibility import shown_whole
 
 

@@ -12,13 +12,14 @@ from typing import Any, cast, get_args
 import msgspec
 
 from roost.model.allocation import GroupPolicy
-from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import (
     Flavor,
     Image,
     NetworkMetadata,
+    NumaPolicy,
     Operation,
+    PciRequest,
     RequestedDestination,
     RequestedNetwork,
     RequestSpec,

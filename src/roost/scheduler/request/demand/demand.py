@@ -5,9 +5,8 @@ from functools import cached_property
 import msgspec
 
 from roost.fleet.hardware.guest_topology import GuestTopology
-from roost.model.pci import PciRequest
 from roost.model.request import CandidateQuery
-from roost.model.spec import RequestSpec
+from roost.model.spec import PciRequest, RequestSpec
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.demand.accelerators import with_accelerator_groups
 from roost.scheduler.request.demand.groups import queries_of

@@ -13,9 +13,8 @@ import msgspec
 
 from roost.fleet.hardware.guest_topology import GuestTopology
 from roost.model.allocation import Resources
-from roost.model.pci import PciRequest
 from roost.model.request import SPLITTABLE, CandidateQuery, RequestGroup, all_of
-from roost.model.spec import RequestSpec
+from roost.model.spec import PciRequest, RequestSpec
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.request.demand.cpus import Processors, processors

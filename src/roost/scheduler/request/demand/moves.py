@@ -8,8 +8,7 @@ from typing import Final
 
 from roost.fleet.hardware.pci_pools import VDPA
 from roost.model.device_profiles import PROFILE
-from roost.model.pci import PciRequest
-from roost.model.spec import RequestSpec
+from roost.model.spec import PciRequest, RequestSpec
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 

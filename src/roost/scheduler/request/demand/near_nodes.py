@@ -12,8 +12,8 @@ from math import comb, prod
 from typing import Final
 
 from roost.fleet.hardware.pci_choice import group_suffix
-from roost.model.pci import PciRequest
 from roost.model.request import RequestGroup
+from roost.model.spec import PciRequest
 from roost.scheduler.errors import BadRequestSpec
 
 Subtrees = tuple[frozenset[str], ...]

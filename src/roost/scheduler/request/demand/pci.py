@@ -13,8 +13,7 @@ import msgspec
 
 from roost.fleet.hardware.pci_aliases import requested_by
 from roost.fleet.hardware.pci_placement import groups_of
-from roost.model.pci import NumaPolicy, PciRequest
-from roost.model.spec import RequestSpec
+from roost.model.spec import NumaPolicy, PciRequest, RequestSpec
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.demand.flavor_image import FlavorImage

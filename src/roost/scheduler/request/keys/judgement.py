@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from roost.model.spec import RequestSpec
-from roost.model.unread import UnreadKey, Where
+from roost.model.spec import RequestSpec, UnreadKey, Where
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions

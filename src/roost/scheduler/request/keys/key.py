@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from roost.model.unread import Where
+from roost.model.spec import Where
 
 ANY = ".+"
 """A parameter that is any text."""

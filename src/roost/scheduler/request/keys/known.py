@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from roost.model.unread import Where
+from roost.model.spec import Where
 from roost.scheduler.request.image_properties import CURRENT_NAMES
 from roost.scheduler.request.keys.key import Key
 from roost.scheduler.request.keys.values import ValueForm

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 import roost
-from roost.model.unread import Where
+from roost.model.spec import Where
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plain_plugins import PlainFilter, PlainWeigher
 from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.aggregate import AVAILABILITY_ZONE, Aggregate
-from roost.model.history import Requester
 from roost.model.idempotency import KeyedAnswer
+from roost.model.instance import Requester
 from roost.model.text import is_storable
 from roost.state.api_database.aggregates.errors import AggregateNotEmpty, NameTaken, NoSuchAggregate
 from roost.state.api_database.aggregates.zones import ZoneChange, affected_nodes, zone_changes

@@ -20,7 +20,7 @@ _EXACT = 2**53
 """Largest number up to which a float64 represents every whole number."""
 
 
-class ProviderData(ProviderForest):
+class FleetData(ProviderForest):
     """All providers with inventories, use, traits and aggregates."""
 
     def __init__(self) -> None:

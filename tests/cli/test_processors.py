@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from roost.server.workers.processors import count_processors
+from roost.cli.workers import count_processors
 
 
 def group(folder: Path, quota: str) -> Path:
