@@ -19,9 +19,8 @@ from roost.cli.numbers import WholeNumber
 from roost.cli.options import config_files, metrics_host, metrics_port, placement_source, settings
 from roost.model.errors import OperatorError
 from roost.process import tracing
+from roost.process.instrumentation import exposed, instrumented
 from roost.process.logs import configure_logs
-from roost.process.loop_watch import watching
-from roost.process.metrics.switch import counted, exposed
 from roost.process.option_source import Source
 from roost.server.workers.notify import Notifier
 
@@ -138,7 +137,7 @@ def agent(
         raise OperatorError("; ".join(map(str, errors.exceptions))) from errors
 
 
-async def _run(plan: AgentPlan, tracing_from: tracing.TracingOptions, metrics: Path | None) -> None:
+async def _run(plan: AgentPlan, traces: tracing.TracingOptions, metrics: Path | None) -> None:
     notifier = Notifier()
     named = next(iter(plan.hosts)) if len(plan.hosts) == 1 else f"{len(plan.hosts)} hosts"
 
@@ -147,14 +146,11 @@ async def _run(plan: AgentPlan, tracing_from: tracing.TracingOptions, metrics: P
         click.echo(f"roost: agent of {named} at {plan.endpoint}", err=True)
         notifier.ready()
 
-    tracing.start(tracing_from)
-    try:
-        async with counted(metrics):
-            with watching() as watch:
-                await run_agents(plan, ready)
-    finally:
-        notifier.stopping()
-        tracing.stop()
+    async with instrumented(metrics, traces) as watch:
+        try:
+            await run_agents(plan, ready)
+        finally:
+            notifier.stopping()
 
 
 def _check(

@@ -22,8 +22,8 @@ from roost.cli.options import (
 from roost.cli.workers import MIB, with_workers
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, proxy_warnings, read_options
+from roost.process.instrumentation import exposed
 from roost.process.logs import configure_logs
-from roost.process.metrics.switch import exposed
 from roost.process.option_source import Source
 from roost.server.programs import Program, prepare
 from roost.server.programs import serve as serve_workers

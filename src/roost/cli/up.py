@@ -28,10 +28,8 @@ from roost.ledger import keep_what_is_loaded
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.placement.options import proxy_warnings
-from roost.process import tracing
+from roost.process.instrumentation import exposed, instrumented
 from roost.process.logs import configure_logs
-from roost.process.loop_watch import watching
-from roost.process.metrics.switch import counted, exposed
 from roost.server.all_in_one.data_directory import in_directory, locked
 from roost.server.all_in_one.layout import SystemLayout, kept_layout, uniform_layout
 from roost.server.all_in_one.server import serve
@@ -171,22 +169,17 @@ def up(
         return system
 
     async def run(layout: SystemLayout, metrics: Path | None) -> None:
-        tracing.start(options.tracing)
-        try:
-            async with counted(metrics), AsyncExitStack() as stack:
-                watch = stack.enter_context(watching())
-                system = await _open_when_there(stack, partial(open_, layout), options)
-                system.report().on_signal()
-                keep_what_is_loaded()
+        async with instrumented(metrics, options.tracing) as watch, AsyncExitStack() as stack:
+            system = await _open_when_there(stack, partial(open_, layout), options)
+            system.report().on_signal()
+            keep_what_is_loaded()
 
-                def announce() -> None:
-                    watch.begin()
-                    stack.enter_context(announced(data_dir, profile, os.environ))
-                    _announce(data_dir, layout, listening)
+            def announce() -> None:
+                watch.begin()
+                stack.enter_context(announced(data_dir, profile, os.environ))
+                _announce(data_dir, layout, listening)
 
-                await serve(system, listeners, announce, listening.tls, drain_seconds)
-        finally:
-            tracing.stop()
+            await serve(system, listeners, announce, listening.tls, drain_seconds)
 
     with closing(listeners), locked(data_dir), exposed(metrics_host, metrics_port) as metrics:
         layout = _layout(data_dir, hosts, cells or len(named) or None, new_layout)

@@ -4,6 +4,7 @@ context          the context of conductors and agents: all that their coroutines
 asyncio_context  that context in a process
 wakes            topics that its coroutines wait for
 logs             the configuration of logging, access lines, ids of requests
+instrumentation  metrics, spans and the watch on the event loop of a process, on or off
 metrics          counters, gauges and histograms, and their publication to Prometheus
 tracing          spans of OpenTelemetry
 options          options of configuration files, each declared once as a field of a struct

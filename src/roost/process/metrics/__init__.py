@@ -5,7 +5,6 @@
     publisher    publishes the values of one process, and of the process itself, once a second
     folder       the folder that the processes of a service publish to
     endpoint     the address at which Prometheus gets the values of all processes together
-    switch       metrics on or off
 
 A room counts at its border, in the thread of the event loop: ``metrics.COMMITS.inc()``, with ``from
 roost.process.metrics import catalogue as metrics``. That changes a number in memory, and does nothing before

@@ -14,9 +14,9 @@ from pathlib import Path
 from roost.ledger import keep_what_is_loaded
 from roost.model.errors import OperatorError
 from roost.process import tracing
+from roost.process.instrumentation import counted
 from roost.process.logs import LogOptions, configure_logs, logging_config, silence
 from roost.process.metrics.catalogue import WORKER_STARTS
-from roost.process.metrics.switch import counted
 from roost.process.report import Describe, ProcessReport
 from roost.process.tracing import TracingOptions
 from roost.server.workers.beats import Beats, WatchedApplication

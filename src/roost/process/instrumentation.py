@@ -1,8 +1,15 @@
-"""Metrics on or off. prometheus_client is imported only if they are on."""
+"""The instrumentation of a process: its metrics, its spans, and the watch on its event loop.
+
+prometheus_client is imported only if metrics are on.
+"""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+
+from roost.process import tracing
+from roost.process.loop_watch import LoopWatch, watching
+from roost.process.tracing import TracingOptions
 
 
 @contextlib.contextmanager
@@ -35,3 +42,21 @@ async def counted(folder: Path | None) -> AsyncIterator[None]:
 
     async with publishing(folder):
         yield
+
+
+@contextlib.asynccontextmanager
+async def instrumented(folder: Path | None, traces: TracingOptions) -> AsyncIterator[LoopWatch]:
+    """Count, trace, and watch the running event loop during the context. ``folder``: as of `counted`.
+
+    Yields the watch, which measures once its `begin` is called.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    tracing.start(traces)
+    try:
+        async with counted(folder):
+            with watching() as watch:
+                yield watch
+    finally:
+        tracing.stop()
