@@ -29,6 +29,9 @@ _WORKS_FROM = "works_from"
 OLDER = "upgrade it first by 'roost db upgrade' of the Roost of commit 39efe71"
 """The advice for tables of before the first revisions."""
 
+_VERSION_TABLE = "_schema"
+"""The end of the name of the table that has the revision of a schema; the name of the schema is before it."""
+
 _UPGRADE_LOCK_SECONDS = 600
 """Seconds that an upgrade waits on MariaDB for an upgrade by another process."""
 
@@ -109,12 +112,13 @@ class Schema:
         option that names Roost's own.
 
         Raises:
-            ForeignTables: it has such tables, and no version table of this schema.
+            ForeignTables: it has such tables, and no version table of a schema of Roost.
             DatabaseUnavailable: the database cannot be read.
         """
         names = database.read_now(lambda connection: frozenset(sa.inspect(connection).get_table_names()))
         foreign = sorted(names & self.metadata.tables.keys())
-        if foreign and self._version_table not in names:
+        # Schemas of Roost that share a database share tables, such as that of its identity.
+        if foreign and not any(name.endswith(_VERSION_TABLE) for name in names):
             raise ForeignTables(
                 f"database {database} belongs to another program, such as Nova: it has a table "
                 f"{foreign[0]}, but not Roost's table {self._version_table}; give Roost one of its own"
@@ -233,7 +237,7 @@ class Schema:
 
     @property
     def _version_table(self) -> str:
-        return f"{self.name}_schema"
+        return self.name + _VERSION_TABLE
 
     @property
     def _version(self) -> sa.TableClause:
