@@ -1,11 +1,13 @@
 """The project: versions, lock files, the wheel, and the order of its rooms."""
 
+import ast
 import email
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -199,3 +201,21 @@ def test_rooms_import_only_what_they_may() -> None:
     command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    """Imports in functions and those for types alone count too."""
+    files = {
+        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (ROOT / "src" / "roost").rglob("*.py")
+    }
+    imported: dict[str, set[str]] = {name: set() for name in files}
+    for name, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module in files:
+                modules = {f"{node.module}.{each.name}" for each in node.names}
+                imported[name] |= (modules & files.keys()) or {node.module}
+            elif isinstance(node, ast.Import):
+                imported[name] |= {each.name for each in node.names} & files.keys()
+    # Raises CycleError with the files of a circle.
+    TopologicalSorter(imported).prepare()

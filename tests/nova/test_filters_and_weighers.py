@@ -15,8 +15,9 @@ from oslo_config import cfg
 
 from roost.fleet.columns import Int64
 from roost.scheduler.candidates.candidate_source import HostView
+from roost.scheduler.configuration import options_from
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh
-from roost.scheduler.options import SchedulerOptions, options_from
+from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugin_calls import ask_key, ask_weigher, verdict
 from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER
 from roost.scheduler.plugins.plugin_names import built_ins

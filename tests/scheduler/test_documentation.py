@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.scheduler.options import DEFAULT_FILTERS, multiplier_option
+from roost.scheduler.configuration import multiplier_option
+from roost.scheduler.options import DEFAULT_FILTERS
 from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER, PluginClass
 from roost.scheduler.plugins.plugin_names import built_ins
 from roost.scheduler.request.keys.key import Key

@@ -95,7 +95,7 @@ CLIENTS = (PLACEMENT, SCHEDULER_SERVICE, "cyborg", "neutron")
 
 def system_options() -> dict[str, list[cfg.Opt]]:
     """Return the options of `SYSTEM_GROUPS`, and those of the scheduler with its filters and weighers."""
-    from roost.scheduler.options import all_options
+    from roost.scheduler.configuration import all_options
 
     options = all_options()
     for path in SYSTEM_GROUPS.values():

@@ -3,18 +3,17 @@
 `roost.fleet.term_bits` explains the bits.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from roost.fleet.columns import Bools, Int64, Rows
+from roost.fleet.demanded_amounts import DemandedAmounts
 from roost.fleet.fits import largest_amount
+from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any
-from roost.fleet.term_kind import has_trait
-
-if TYPE_CHECKING:
-    from roost.fleet.term_bits import QueryTerms
+from roost.fleet.term_kind import TermKind, has_trait
 
 WORD = 62
 """Most bits in one number of an int64 column."""
@@ -36,28 +35,34 @@ class Bits(NamedTuple):
 
 
 class PositionBits:
-    """The bits of the providers at one position. ``number``: in `QueryTerms.positions`.
+    """The bits of the providers at one position. ``number``: in `roost.fleet.term_bits.QueryTerms.positions`.
 
-    ``classes``: the resource classes that the providers there may have; None for all. ``width``: the number
-    of bits. ``cost``: the number of conditions that are evaluated for each provider.
+    ``kinds``: the kinds of terms that providers there may serve. ``required``: the traits that the unsuffixed
+    group requires of its providers jointly. ``amounts``: the demanded amounts of each class that providers
+    there may have. ``width``: the number of bits. ``cost``: the number of conditions that are evaluated for
+    each provider.
     """
 
-    def __init__(self, terms: "QueryTerms", classes: frozenset[str] | None, number: int) -> None:
-        self._terms = terms
+    def __init__(
+        self,
+        fleet: Fleet,
+        kinds: Sequence[TermKind],
+        required: Sequence[frozenset[str]],
+        amounts: Mapping[str, DemandedAmounts],
+        number: int,
+    ) -> None:
+        self._fleet = fleet
         self.number = number
-        self._kinds = terms.kinds if classes is None else terms.kinds_within(classes)
+        self._kinds = kinds
         spread = any(not kind.group.granular for kind in self._kinds)
         self._spread = sum(1 << i for i, kind in enumerate(self._kinds) if not kind.group.granular)
-        self._required = terms.required if spread else ()
+        self._required = required if spread else ()
         self._amounts = {
-            name: (amounts, mask)
-            for name, amounts in terms.amounts.items()
-            if (classes is None or name in classes)
-            and (
+            name: (demanded, mask)
+            for name, demanded in amounts.items()
+            if (
                 mask := sum(
-                    1 << i
-                    for i, kind in enumerate(self._kinds)
-                    if any(name == each for each, _ in kind.resources)
+                    1 << i for i, kind in enumerate(kinds) if any(name == each for each, _ in kind.resources)
                 )
             )
         }
@@ -71,7 +76,7 @@ class PositionBits:
 
     def of(self, row: int) -> int:
         """Return the bits of a provider."""
-        fleet, bits = self._terms.fleet, 0
+        fleet, bits = self._fleet, 0
         for i, kind in enumerate(self._kinds):
             if kind.serves(fleet, row):
                 bits |= 1 << i
@@ -79,14 +84,14 @@ class PositionBits:
 
     def of_pool(self, row: int) -> int:
         """Return the bits of a provider for the trees that it shares with."""
-        fleet, bits = self._terms.fleet, 0
+        fleet, bits = self._fleet, 0
         for i, kind in enumerate(self._kinds):
             if kind.serves(fleet, row) and kind.serves_others(fleet, row):
                 bits |= 1 << i
         return self._with_rest(row, bits) if bits else 0
 
     def _with_rest(self, row: int, options: int) -> int:
-        fleet, bits, shift = self._terms.fleet, options, len(self._kinds)
+        fleet, bits, shift = self._fleet, options, len(self._kinds)
         for any_of in self._required:
             if options & self._spread and has_trait(fleet, any_of, row):
                 bits |= 1 << shift
@@ -131,10 +136,10 @@ class PositionBits:
             options |= served[kind.number][rows].astype(np.int64) << i % WORD
         parts.append((options, len(self._kinds) - WORD * len(parts)))
         for any_of in self._required:
-            has = in_any(self._terms.fleet.with_trait, any_of, rows) & self._any(parts, self._spread)
+            has = in_any(self._fleet.with_trait, any_of, rows) & self._any(parts, self._spread)
             parts.append((has.astype(np.int64), 1))
         for name, (amounts, mask) in self._amounts.items():
-            columns = self._terms.fleet.inventory_columns(name)
+            columns = self._fleet.inventory_columns(name)
             numbers = amounts.numbers(columns.largest_in(columns.slots(rows)))
             numbers[~self._any(parts, mask)] = 0
             parts.append((numbers, amounts.width))

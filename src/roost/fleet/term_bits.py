@@ -220,7 +220,12 @@ class QueryTerms:
         asked = None if classes is None else classes & self.asked
         if asked not in self._at:
             self.fleet.meter.spend_once(POSITION_SET)
-            found = self._at[asked] = PositionBits(self, asked, len(self.positions))
+            kinds, amounts = self.kinds, self.amounts
+            if asked is not None:
+                kinds = self.kinds_within(asked)
+                amounts = {name: each for name, each in amounts.items() if name in asked}
+            found = PositionBits(self.fleet, kinds, self.required, amounts, len(self.positions))
+            self._at[asked] = found
             self.positions.append(found)
         return self._at[asked]
 

@@ -23,7 +23,7 @@ replay       recorded decisions made again
 api          the scheduler's operations over HTTP
 client       a client of a scheduler over HTTP
 
-options      the options, under Nova's names
+options      the options, under Nova's names; configuration: their values in a configuration
 settings     options and plugins as records name them
 errors       the exceptions
 run_records  records of runs and attempts; run_metrics: their counters; run_id: their ids

@@ -16,8 +16,8 @@ from roost.process.options import option, options_by_group, options_of_group, re
 from roost.process.report import masked_options
 from roost.records.backend import RecordOptions
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.options import all_options as scheduler_options
-from roost.scheduler.options import options_from
+from roost.scheduler.configuration import all_options as scheduler_options
+from roost.scheduler.configuration import options_from
 from roost.state.api_database.api_database import ApiDatabaseOptions
 from roost.state.api_database.cell_mappings import CellMapping, cell_options, section_of, url_of
 from roost.storage import DatabaseUrl, configured_url

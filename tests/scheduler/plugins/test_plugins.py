@@ -18,10 +18,11 @@ from roost.model.errors import OperatorError
 from roost.model.spec import ServerGroup
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.candidates.candidate_source import HostView
+from roost.scheduler.configuration import options_from
 from roost.scheduler.errors import BadOptions, SchedulerFault, UnknownPlugin
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.options import DEFAULT_FILTERS, options_from
+from roost.scheduler.options import DEFAULT_FILTERS
 from roost.scheduler.plugins import plugin_names
 from roost.scheduler.plugins.plugin_calls import verdict
 from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER, PluginClass

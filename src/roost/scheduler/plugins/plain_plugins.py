@@ -7,7 +7,7 @@ is better on a large fleet. It may read anything, so that its results are not ca
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from roost.fleet.columns import Bools, Float64
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.host_state import HostState
 from roost.scheduler.plugins.plain_spec import PlainSpec
-
-if TYPE_CHECKING:  # the options of a request find plugins by name: an import would be circular
-    from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class PlainFilter:
@@ -34,7 +32,7 @@ class PlainFilter:
         self.reads = getattr(plain, "reads", None)
         self._passes = plain.host_passes
 
-    def mask(self, hosts: HostView, request: "SchedulingRequest", progress: "GroupPlacement") -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         spec = PlainSpec(request, hosts.table, progress)
         passing = (bool(self._passes(HostState(hosts, position), spec)) for position in range(len(hosts)))
         return np.fromiter(passing, np.bool_, len(hosts))
@@ -60,9 +58,7 @@ class PlainWeigher:
         if _has_own_multiplier(plain):
             self.multipliers = lambda hosts: _numbers(hosts, plain.weight_multiplier)
 
-    def raw(
-        self, hosts: HostView, request: "SchedulingRequest", progress: "GroupPlacement"
-    ) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         spec = PlainSpec(request, hosts.table, progress)
         found = _numbers(hosts, lambda host_state: self._weigh(host_state, spec))
         return found if self._most == math.inf else np.minimum(found, self._most)

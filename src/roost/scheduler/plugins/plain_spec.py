@@ -4,16 +4,14 @@ Source: the fields of ``nova.objects.RequestSpec``, ``Flavor``, ``ImageMeta`` an
 plugins of schedulers use.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from roost.model.spec import Flavor
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.image_properties import with_current_names
-
-if TYPE_CHECKING:  # the options of a request find plugins by name: an import would be circular
-    from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class PlainGroup(msgspec.Struct, frozen=True):
@@ -57,7 +55,7 @@ class PlainSpec:
     ``instance_uuid`` is the first instance of the request.
     """
 
-    def __init__(self, request: "SchedulingRequest", table: NodeTable, progress: "GroupPlacement") -> None:
+    def __init__(self, request: SchedulingRequest, table: NodeTable, progress: GroupPlacement) -> None:
         spec = request.spec
         self._spec = spec
         self.num_instances = len(request.instances)

@@ -17,17 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 from pkgutil import iter_modules
-from typing import Any, Final
+from typing import Any
 
 from roost.scheduler.errors import UnknownPlugin
+from roost.scheduler.options import ALL_FILTERS, ALL_WEIGHERS
 from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER, PluginClass
 from roost.scheduler.plugins.plugin_options import PluginOptions
 from roost.scheduler.plugins.removed_filters import REMOVED_FILTERS
-
-ALL_FILTERS: Final = "nova.scheduler.filters.all_filters"
-"""Nova's name for all its filters, in ``available_filters``."""
-ALL_WEIGHERS: Final = "nova.scheduler.weights.all_weighers"
-"""Nova's name for all its weighers, in ``weight_classes``."""
 
 _NOVA = {FILTER: "nova.scheduler.filters.", WEIGHER: "nova.scheduler.weights."}
 _OPTION = {FILTER: "enabled_filters", WEIGHER: "weight_classes"}

@@ -6,7 +6,8 @@ import pytest
 from oslo_config import cfg
 
 from roost.model.errors import OperatorError
-from roost.scheduler.options import SchedulerOptions, all_options, options_from
+from roost.scheduler.configuration import all_options, options_from
+from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugin_options import MetricsOptions
 
 
