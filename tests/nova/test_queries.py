@@ -17,12 +17,11 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.placement.client.query import query_parameters
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.options import RequestFilterOptions, SchedulerOptions, Workarounds
 from roost.scheduler.request.accelerator_options import AcceleratorOptions, ProfileGroup
 from roost.scheduler.request.demand.accelerators import with_accelerator_groups
-from roost.scheduler.request.options import RequestFilterOptions, Workarounds
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from roost.scheduler.request.scheduling_request import PlacementQueries
 from support.nova import ROOT, Nova, NovaError
 from support.nova_requests import CLASSES, Cloud, clouds, filter_options, plain, requests

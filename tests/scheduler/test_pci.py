@@ -18,8 +18,7 @@ from roost.model.spec import Image, PciRequest, RequestSpec
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.options import PciOptions, SchedulerOptions
 from roost.scheduler.plugins.plugin_calls import verdict
 from roost.scheduler.plugins.plugins import Lack
 from roost.scheduler.request.demand.pci import pci_requests

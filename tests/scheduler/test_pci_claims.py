@@ -17,7 +17,7 @@ from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.options import PciOptions
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.replacement import AlternateRequest

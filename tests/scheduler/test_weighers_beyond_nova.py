@@ -17,11 +17,15 @@ from roost.scheduler.candidates.candidate_order import CandidateOrder
 from roost.scheduler.candidates.candidate_source import HostView, OneHost, ProviderLevels
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.fragmentation import HostColumns, TypicalRequest, fragmentation
 from roost.scheduler.plugins.plugin_calls import ask_key, ask_weigher
 from roost.scheduler.pool.group_members import ELSEWHERE
 from roost.scheduler.request.scheduling_request import GroupPlacement
-from roost.scheduler.weighers.fragmentation import FragmentationOptions
+from roost.scheduler.weighers.fragmentation import (
+    FragmentationOptions,
+    HostColumns,
+    TypicalRequest,
+    fragmentation,
+)
 from support.clouds import InAggregates, report, spec, table_of
 from support.offering import MadeUp, driven, hosts, named_weighers, plugins, scheduling_request, select, where
 

@@ -21,12 +21,11 @@ from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.options import DEFAULT_FILTERS
+from roost.scheduler.options import DEFAULT_FILTERS, RequestFilterOptions
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Plugins
-from roost.scheduler.request.options import RequestFilterOptions
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from roost.scheduler.request.scheduling_request import GroupPlacement, HostRequest, SchedulingRequest
 from roost.scheduler.run_records import weighed_in
 from roost.scheduler.selection.host_pools import HostPools

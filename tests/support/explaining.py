@@ -25,7 +25,7 @@ from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Filter, Plugins
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome

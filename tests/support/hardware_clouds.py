@@ -10,7 +10,7 @@ from roost.model.inventory import Inventory
 from roost.model.node import NodeInstance, NodeReport
 from roost.model.spec import RequestSpec
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.options import PciOptions
 from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, NumaModel, page_class
 from support.clouds import Cloud, Provider, report, spec, uuid_of
 from support.numa_hosts import reported, reported_cell

@@ -15,7 +15,7 @@ from roost.model.spec import (
     RequestSpec,
     ServerGroup,
 )
-from roost.scheduler.request.options import RequestFilterOptions
+from roost.scheduler.options import RequestFilterOptions
 
 AGGREGATES = [f"a{number}aaaaaa-0000-4000-8000-00000000000{number}" for number in range(5)]
 NODES = [f"b{number}bbbbbb-0000-4000-8000-00000000000{number}" for number in range(4)]

@@ -18,7 +18,7 @@ from roost.placement.v1.app import V1
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.foreign_groups import Members, no_members
 from roost.scheduler.gateways.http import HttpGateway
-from roost.scheduler.request.options import RequestFilterOptions
+from roost.scheduler.options import RequestFilterOptions
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.web.auth.credentials import FixedCredentials

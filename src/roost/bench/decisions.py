@@ -30,7 +30,7 @@ from roost.scheduler.gateways.local import Decide, LocalGateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.storage import Database

@@ -15,7 +15,7 @@ from roost.fleet.hardware.pci_aliases import aliases_from
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.options import PciOptions
 from roost.scheduler.plugins.plugins import Weigher
 from roost.scheduler.request.demand.numa_groups import NumaModel
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest

@@ -24,9 +24,8 @@ api          the scheduler's operations over HTTP
 client       a client of a scheduler over HTTP
 
 options      the options, under Nova's names; configuration: their values in a configuration
-settings     options and plugins as records name them
 errors       the exceptions
-run_records  records of runs and attempts; run_metrics: their counters; run_id: their ids
+run_records  records of runs and attempts, and settings; run_metrics: counters of runs
 
 To add a filter: a file in filters/ with a class as `roost.scheduler.plugins.plugins.Filter` says, named
 ``PLUGIN``, and the class's name in `enabled_filters`; a weigher the same. Other packages register theirs

@@ -8,8 +8,13 @@ from oslo_config import cfg
 
 from roost.process.options import OptionStruct, options_by_group
 from roost.scheduler.errors import BadOptions
-from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.options import (
+    KeyOptions,
+    PciOptions,
+    RequestFilterOptions,
+    SchedulerOptions,
+    Workarounds,
+)
 from roost.scheduler.plugins.plugin_class import WEIGHER, PluginClass
 from roost.scheduler.plugins.plugin_names import (
     all_plugin_options,
@@ -19,8 +24,6 @@ from roost.scheduler.plugins.plugin_names import (
 )
 from roost.scheduler.plugins.plugin_options import read_scheduler_struct
 from roost.scheduler.request.accelerator_options import AcceleratorOptions
-from roost.scheduler.request.key_options import KeyOptions
-from roost.scheduler.request.options import RequestFilterOptions, Workarounds
 
 
 def all_options() -> dict[str, list[cfg.Opt]]:

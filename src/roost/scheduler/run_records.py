@@ -1,14 +1,17 @@
-"""Records of runs and attempts, made from outcomes of the selection."""
+"""Records of runs and attempts, made from outcomes of the selection, and the settings that they name."""
 
+import hashlib
 import math
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import metadata
 
 import msgspec
 import structlog
 
+import roost
 from roost.ledger import LedgerError
 from roost.model.reasons import WeighedHost
 from roost.model.record import (
@@ -18,6 +21,7 @@ from roost.model.record import (
     REFUSED,
     Asked,
     Attempt,
+    PluginVersion,
     RecordSink,
     Run,
     Settings,
@@ -30,9 +34,10 @@ from roost.records.redact import redacted
 from roost.scheduler.errors import BadRequestSpec, SchedulerError, SchedulerFault
 from roost.scheduler.gateways import Decided
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.plugins import Plugin
 from roost.scheduler.request.rebuild import is_rebuild
-from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
-from roost.scheduler.run_id import new_run_id
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest, new_run_id
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Basis, ClaimAttempt, Outcome
 from roost.scheduler.selection.replacement import AlternateRequest, Replacement
 from roost.storage import StorageError
@@ -246,3 +251,35 @@ def _attempt(
         version=tried.version,
         finished_at=None if result == PENDING else at,
     )
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def settings_of(pools: HostPools) -> Settings:
+    """Return the settings of a scheduler."""
+    options, plugins = pools.options, pools.plugins
+    plain = msgspec.json.decode(_encode(options), type=dict[str, object])
+    filters, weighers = _versions(plugins.filters), _versions(plugins.weighers)
+    text = _encode((roost.__version__, plain, filters, weighers))
+    return Settings(
+        digest=hashlib.sha256(text).hexdigest()[:32],
+        roost=roost.__version__,
+        options=plain,
+        filters=filters,
+        weighers=weighers,
+    )
+
+
+def _versions(plugins: Iterable[Plugin]) -> tuple[PluginVersion, ...]:
+    return tuple(PluginVersion(each.name, each.module, _version(each.module)) for each in plugins)
+
+
+def _version(module: str) -> str:
+    """Return the version of the distribution that a module is from, empty if it is from none."""
+    package = module.partition(".")[0]
+    if package == roost.__name__:
+        return roost.__version__
+    for distribution in metadata.packages_distributions().get(package, ()):
+        return metadata.version(distribution)
+    return ""

@@ -27,10 +27,9 @@ from roost.scheduler.request.rebuild import is_rebuild, judge_rebuild
 from roost.scheduler.request.request_reader import RequestReader
 from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.run_metrics import RunMetrics
-from roost.scheduler.run_records import RunRecord, attempts_after
+from roost.scheduler.run_records import RunRecord, attempts_after, settings_of
 from roost.scheduler.selection.outcome import ClaimAttempt
 from roost.scheduler.selection.replacement import AlternateRequest, Replacement, ReplacementRequest
-from roost.scheduler.settings import settings_of
 from roost.storage import StorageError
 
 AS_IT_IS = Scenario()

@@ -9,7 +9,7 @@ from roost.bench.replay import openb
 from roost.bench.replay.workload import Child, WorkloadHostTree, WorkloadRequest
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor
-from roost.scheduler.plugins.fragmentation import TypicalRequest
+from roost.scheduler.weighers.fragmentation import TypicalRequest
 
 NODE_COLUMNS = "sn,cpu_milli,memory_mib,gpu,model\n"
 POD_COLUMNS = (

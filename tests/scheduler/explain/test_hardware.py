@@ -20,11 +20,10 @@ from roost.scheduler import SchedulerOptions
 from roost.scheduler.explain import explanation
 from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.gateways.local import Decide
-from roost.scheduler.options import DEFAULT_FILTERS
-from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.options import DEFAULT_FILTERS, PciOptions
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, report, spec, table_of, uuid_of

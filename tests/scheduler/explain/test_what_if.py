@@ -26,7 +26,7 @@ from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAf
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.plugins.plugins import Named, Plugins
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import AGGREGATES, NOW, flat, join, report, spec, uuid_of

@@ -17,9 +17,8 @@ from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.options import PciOptions, RequestFilterOptions
 from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, NumaModel
-from roost.scheduler.request.options import RequestFilterOptions
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.replacement import AlternateRequest

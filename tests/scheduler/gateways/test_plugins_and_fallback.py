@@ -17,7 +17,7 @@ from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.request.options import Workarounds
+from roost.scheduler.options import Workarounds
 from roost.scheduler.request.scheduling_request import GroupPlacement, HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import GPU, NOW, Cloud, Kept, Provider, filled, flat, over_http, spec, uuid_of

@@ -12,7 +12,7 @@ from roost.scheduler import SchedulerOptions
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec, RequestFilterFailed
 from roost.scheduler.nodes.cells import uuid_of_cell
-from roost.scheduler.request.options import RequestFilterOptions, Workarounds
+from roost.scheduler.options import RequestFilterOptions, Workarounds
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import Cloud, Provider, flat, report, uuid_of
 from support.scheduling import Room, Within

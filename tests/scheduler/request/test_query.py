@@ -13,11 +13,10 @@ from roost.model.spec import Flavor, Image, ServerGroup
 from roost.model.vocabulary import DISABLED_TRAIT, MAX_INT
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.options import RequestFilterOptions, SchedulerOptions, Workarounds
 from roost.scheduler.request.demand.numa_groups import NumaModel
-from roost.scheduler.request.options import RequestFilterOptions, Workarounds
 from roost.scheduler.request.query import candidate_query, placement_queries
-from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from support.clouds import spec
 
 GPU = RequestGroup({"CUSTOM_GPU": 1}, "_port")

@@ -34,7 +34,7 @@ from roost.bench.replay.workload import (
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor
 from roost.model.vocabulary import MAX_NAME
-from roost.scheduler.plugins.fragmentation import TypicalRequest
+from roost.scheduler.weighers.fragmentation import TypicalRequest
 
 NODES: Final = {"all": "openb_node_list_all_node.csv", "gpu": "openb_node_list_gpu_node.csv"}
 PODS: Final = "openb_pod_list_default.csv"

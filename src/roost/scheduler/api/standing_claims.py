@@ -18,7 +18,7 @@ from roost.placement.interface import Placement
 from roost.records import RecordsError, Search, SearchableRecords
 from roost.records.records import Records
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.run_id import new_run_id
+from roost.scheduler.request.scheduling_request import new_run_id
 from roost.scheduler.selection.outcome import zone_of
 from roost.web.errors import Conflict
 

@@ -14,8 +14,7 @@ from roost.scheduler.api.destinations import LONGEST_REASON
 from roost.scheduler.api.wire.answers import CheckedRequest, ShownDestinations, ShownReplacement
 from roost.scheduler.client.errors import Moving, error_of, is_in_work
 from roost.scheduler.errors import SchedulerRefused, SchedulerUnavailable
-from roost.scheduler.request.scheduling_request import HostRequest
-from roost.scheduler.run_id import new_run_id
+from roost.scheduler.request.scheduling_request import HostRequest, new_run_id
 from roost.scheduler.selection.claim_result import named
 from roost.scheduler.selection.outcome import ClaimAttempt
 from roost.scheduler.selection.replacement import AlternateRequest, Replacement

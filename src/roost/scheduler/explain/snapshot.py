@@ -31,8 +31,8 @@ from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.pool.host_pool import HostPool
 from roost.scheduler.request.places import RequestedPlace
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.request_filters.routed_networks import segments_of
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
+from roost.scheduler.request.request_filters.table_filters import segments_of
 from roost.scheduler.request.scheduling_request import GroupPlacement, PlacementQueries, SchedulingRequest
 from roost.scheduler.selection.claim_result import ClaimResult
 from roost.scheduler.selection.host_pools import HostPools

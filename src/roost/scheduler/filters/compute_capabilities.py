@@ -10,8 +10,8 @@ from roost.fleet.columns import Bools
 from roost.model.spec import RequestSpec
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.host_state import ATTRIBUTES, reported_value
 from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plain_plugins import ATTRIBUTES, reported_value
 from roost.scheduler.request.extra_specs import matches
 from roost.scheduler.request.keys.key import ANY, UNSCOPED, Key
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest

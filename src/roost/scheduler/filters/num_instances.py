@@ -1,7 +1,7 @@
 """Hosts with fewer instances than the option allows."""
 
 from roost.process.options import OptionStruct, option
-from roost.scheduler.plugins.host_limits import HostLimit
+from roost.scheduler.plugins.base_classes import HostLimit
 from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER
 
 

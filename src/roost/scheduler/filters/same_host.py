@@ -1,6 +1,6 @@
 """Hosts with one of the instances that a hint names."""
 
-from roost.scheduler.request.hints import HostsOfInstances
+from roost.scheduler.plugins.base_classes import HostsOfInstances
 from roost.scheduler.request.keys.key import Key
 
 

@@ -8,8 +8,8 @@ from roost.model.spec import RequestSpec
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.base_classes import hint
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.hints import hint
 from roost.scheduler.request.keys.key import Key
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 

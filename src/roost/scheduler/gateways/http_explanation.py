@@ -26,7 +26,7 @@ from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_mem
 from roost.scheduler.gateways.missing_providers import filling, nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
 from roost.scheduler.gateways.recording_placement import RunPlacement
-from roost.scheduler.request.request_filters.routed_networks import segments_of
+from roost.scheduler.request.request_filters.table_filters import segments_of
 from roost.scheduler.selection.host_pools import HostPools
 
 MOST_WAITING = 16

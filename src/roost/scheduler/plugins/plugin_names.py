@@ -10,6 +10,8 @@ A name is one of these, in this order:
 
 The module of a built-in has its class name in snake case without ``Filter`` or ``Weigher``:
 ``filters/io_ops.py`` has ``IoOpsFilter`` and calls it ``PLUGIN``.
+
+A configuration that still names filters which Nova has removed starts, with a warning for each.
 """
 
 import importlib
@@ -17,13 +19,55 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, Final
 
 from roost.scheduler.errors import UnknownPlugin
 from roost.scheduler.options import ALL_FILTERS, ALL_WEIGHERS
 from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER, PluginClass
 from roost.scheduler.plugins.plugin_options import PluginOptions
-from roost.scheduler.plugins.removed_filters import REMOVED_FILTERS
+
+
+def _limited(resource_class: str, ratio: str) -> str:
+    return (
+        f"placement limits {resource_class} by the allocation_ratio of each host's inventory; remove the "
+        f"filter from enabled_filters. Where it was not enabled, so that {resource_class} had no limit, "
+        f"{ratio} = 10000.0 on the compute hosts stands in"
+    )
+
+
+def _limited_by_aggregate(resource_class: str, ratio: str) -> str:
+    return (
+        f"{_limited(resource_class, ratio)}. The aggregate metadata {ratio} has no effect: set the ratio on "
+        "the compute hosts of the aggregate"
+    )
+
+
+def _exact(resource_class: str) -> str:
+    return (
+        "remove the filter from enabled_filters. A flavor for whole hosts requests the custom resource class "
+        f"of the host and sets resources:{resource_class} to 0"
+    )
+
+
+REMOVED_FILTERS: Final = {
+    "CoreFilter": _limited("VCPU", "cpu_allocation_ratio"),
+    "RamFilter": _limited("MEMORY_MB", "ram_allocation_ratio"),
+    "DiskFilter": _limited("DISK_GB", "disk_allocation_ratio"),
+    "AggregateCoreFilter": _limited_by_aggregate("VCPU", "cpu_allocation_ratio"),
+    "AggregateRamFilter": _limited_by_aggregate("MEMORY_MB", "ram_allocation_ratio"),
+    "AggregateDiskFilter": _limited_by_aggregate("DISK_GB", "disk_allocation_ratio"),
+    "ExactCoreFilter": _exact("VCPU"),
+    "ExactRamFilter": _exact("MEMORY_MB"),
+    "ExactDiskFilter": _exact("DISK_GB"),
+    "RetryFilter": "alternates take the place of retries; remove the filter from enabled_filters",
+    "TypeAffinityFilter": (
+        "remove the filter from enabled_filters. AggregateTypeAffinityFilter limits the flavors of an "
+        "aggregate"
+    ),
+    "TrustedFilter": "remove the filter from enabled_filters. Flavors require a trait of the trusted hosts",
+}
+"""Name of a removed filter -> what the operator configures instead."""
+
 
 _NOVA = {FILTER: "nova.scheduler.filters.", WEIGHER: "nova.scheduler.weights."}
 _OPTION = {FILTER: "enabled_filters", WEIGHER: "weight_classes"}

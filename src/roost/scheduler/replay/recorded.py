@@ -13,8 +13,8 @@ from roost.records.errors import DamagedRecords
 from roost.scheduler.errors import BadOptions, UnknownPlugin
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugin_names import filter_classes, weigher_classes
+from roost.scheduler.run_records import settings_of
 from roost.scheduler.selection.host_pools import HostPools
-from roost.scheduler.settings import settings_of
 
 _encode = msgspec.json.Encoder().encode
 

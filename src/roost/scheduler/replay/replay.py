@@ -33,7 +33,7 @@ from roost.scheduler.replay.recorded import (
 )
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
-from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from roost.scheduler.request.scheduling_request import HostRequest, PlacementQueries, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome

@@ -1,18 +1,14 @@
 """Turns a request spec into the candidate queries that placement is asked.
 
 scheduling_request   `HostRequest`, what a caller asks for, and `SchedulingRequest`, what one run decides on
-request_reader       from a caller's request to a scheduling request
+request_reader       from a caller's request to a scheduling request, if it can be served
 query                the candidate queries of a request spec
 demand               request groups from flavor, image and the rest
 request_filters      conditions that placement can check already
 keys                 the keys of requests, each with its readers
 places               the hosts and nodes that a request names
 rebuild              a request that stays on its host
-options              options of queries, under Nova's names
 accelerator_options  options of device profiles
-key_options          options of keys that nothing reads
 extra_specs          operators of extra specs
-hints                scheduler hints that filters read
 image_properties     image properties under current names, with values as Nova spells them
-hypervisor_versions  versions of hypervisors, and requirements on them
 """

@@ -15,7 +15,8 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.demand.demand import Demand
 from roost.scheduler.request.demand.moves import check_move
 from roost.scheduler.request.places import RequestedPlace, places_of, target_of
-from roost.scheduler.request.request_filters import TABLE_FILTERS, FilterFacts
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
+from roost.scheduler.request.request_filters.table_filters import TABLE_FILTERS
 from roost.scheduler.request.scheduling_request import PlacementQueries
 
 GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)

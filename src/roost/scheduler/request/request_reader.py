@@ -1,17 +1,19 @@
-"""`RequestReader`: from what a caller asks for to what a run decides on."""
+"""`RequestReader`: from what a caller asks for to what a run decides on, if that can be served at all."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Unpack
 
+from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.spec import RequestSpec, UnreadKey
 from roost.model.text import error_text
-from roost.scheduler.errors import SchedulerError, SchedulerFault
+from roost.scheduler.errors import BadRequestSpec, SchedulerError, SchedulerFault, UnknownZone
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.keys.judgement import KeyJudge
-from roost.scheduler.request.keys.servable import check_servable
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild
-from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.request_filters.routed_networks import segments_of
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
+from roost.scheduler.request.request_filters.table_filters import segments_of
 from roost.scheduler.request.scheduling_request import (
     HostRequest,
     PlacementQueries,
@@ -78,3 +80,27 @@ class RequestReader:
         segments = segments_of(spec, self._options)
         aggregates = await self._aggregates(sorted(segments)) if segments else {}
         return placement_queries(spec, FilterFacts(self._table, self._options, aggregates=aggregates))
+
+
+def check_servable(spec: RequestSpec, table: NodeTable, options: SchedulerOptions) -> None:
+    """Check that the zone of a request exists, and that the request does not contradict itself.
+
+    Raises:
+        UnknownZone: no aggregate is an availability zone of this name.
+        BadRequestSpec: the request wants what it excludes.
+    """
+    zone = spec.availability_zone
+    if zone is not None and not _is_zone(zone, table, options):
+        raise UnknownZone(f"there is no availability zone {zone!r}")
+    same, different = (set(spec.scheduler_hints.get(each, ())) for each in ("same_host", "different_host"))
+    if same - {""} and same <= different:
+        raise BadRequestSpec(f"scheduler hints same_host and different_host both name instance {min(same)}")
+    destination = spec.requested_destination
+    wanted = {*spec.force_hosts, *([destination.host] if destination and destination.host else [])}
+    ignored = {host.lower() for host in spec.ignore_hosts}
+    if wanted and all(host.lower() in ignored for host in wanted):
+        raise BadRequestSpec(f"host {min(wanted)} is asked for, and is among ignore_hosts")
+
+
+def _is_zone(name: str, table: NodeTable, options: SchedulerOptions) -> bool:
+    return name == options.default_availability_zone or bool(table.aggregates_with(AVAILABILITY_ZONE, name))

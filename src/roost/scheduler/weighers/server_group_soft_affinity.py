@@ -1,7 +1,7 @@
 """More members of the server group are better, for the policy soft-affinity."""
 
 from roost.model.allocation import SOFT_AFFINITY
-from roost.scheduler.plugins.soft_groups import SoftGroupWeigher
+from roost.scheduler.plugins.base_classes import SoftGroupWeigher
 
 
 class ServerGroupSoftAffinityWeigher(SoftGroupWeigher):

@@ -9,12 +9,10 @@ import pytest
 from roost.model.aggregate import HostAggregate
 from roost.model.spec import Image, RequestSpec, ServerGroup, UnreadKey
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.options import DEFAULT_FILTERS, SchedulerOptions
+from roost.scheduler.options import DEFAULT_FILTERS, KeyOptions, SchedulerOptions
 from roost.scheduler.plugins.plugins import Filter, Plugins
-from roost.scheduler.request.key_options import KeyOptions
 from roost.scheduler.request.keys.judgement import MOST_KEYS, KeyJudge
-from roost.scheduler.request.keys.key import Key
-from roost.scheduler.request.keys.misspelt import is_near
+from roost.scheduler.request.keys.key import Key, is_near
 from roost.scheduler.request.keys.readers import all_known
 from support.clouds import report, spec, table_of
 from support.steps import lines_of

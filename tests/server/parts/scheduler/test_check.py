@@ -9,8 +9,7 @@ import pytest
 
 from roost.records import Search
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.options import DEFAULT_FILTERS
-from roost.scheduler.request.key_options import KeyOptions
+from roost.scheduler.options import DEFAULT_FILTERS, KeyOptions
 from support.clouds import flat
 from support.nova_specs import flavor, request_spec
 from support.scheduling_api import FLAVOR, SPEC, error_of, scheduling

@@ -4,10 +4,10 @@ Source: ``ResourceRequest._translate_pinning_policies`` of ``nova/scheduler/util
 that it reads from ``nova/virt/hardware.py``.
 """
 
+import re
 from typing import NamedTuple
 
 from roost.model.spec import Flavor
-from roost.scheduler.request.demand.cpu_set import cpu_set
 from roost.scheduler.request.demand.flavor_image import FlavorImage
 from roost.scheduler.request.image_properties import is_true
 
@@ -113,3 +113,30 @@ def _masked(mask: str, asked: FlavorImage, key: str) -> frozenset[int]:
 
 def _all(flavor: Flavor) -> frozenset[int]:
     return frozenset(range(flavor.vcpus))
+
+
+_PART = re.compile(r"\s*(\^)?\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
+MOST_PROCESSORS = 10_000
+"""Most processors in one range; a longer range is refused, because it is costly to read."""
+
+
+def cpu_set(text: str) -> frozenset[int]:
+    """Return the processors that a text names: ``0-7,^3`` is all from 0 to 7 but 3.
+
+    Raises:
+        ValueError: the text is no set of processors.
+    """
+    named: set[int] = set()
+    left_out: set[int] = set()
+    for part in text.split(","):
+        if not part.strip():
+            continue
+        found = _PART.fullmatch(part)
+        if found is None:
+            raise ValueError(f"{part.strip()!r} is no number or range of processors")
+        first = int(found[2])
+        last = first if found[3] is None else int(found[3])
+        if not first <= last < first + MOST_PROCESSORS:
+            raise ValueError(f"{part.strip()!r} is no range of up to {MOST_PROCESSORS} processors")
+        (left_out if found[1] else named).update(range(first, last + 1))
+    return frozenset(named - left_out)

@@ -12,7 +12,7 @@ from roost.scheduler.request.demand.accelerators import with_accelerator_groups
 from roost.scheduler.request.demand.groups import queries_of
 from roost.scheduler.request.demand.guest_topology import wanted_topology
 from roost.scheduler.request.demand.pci import pci_requests, with_pci_groups
-from roost.scheduler.request.request_filters import SPEC_FILTERS
+from roost.scheduler.request.request_filters.spec_filters import SPEC_FILTERS
 
 _KNOWN: dict[bytes, tuple[CandidateQuery, ...]] = {}
 """Cache of queries by flavor and the like: requests ask for the same few again and again."""

@@ -19,10 +19,10 @@ from roost.fleet.hardware.guest_topology import (
     ThreadPolicy,
 )
 from roost.model.spec import Flavor, Image, RequestSpec
-from roost.scheduler.request.demand.cpu_set import cpu_set
 from roost.scheduler.request.demand.cpus import (
     EMULATOR,
     cpu_policy,
+    cpu_set,
     dedicated_mask,
     realtime_mask,
     thread_policy,

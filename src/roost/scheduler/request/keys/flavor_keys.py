@@ -13,10 +13,14 @@ from roost.scheduler.request.keys.known import (
     NUMA_TREES,
     PCI_IN_PLACEMENT,
     SCHEDULER,
+    TEXT,
+    YES_OR_NO,
     KnownKey,
     extra_specs,
+    like,
+    one_of,
+    whole_from,
 )
-from roost.scheduler.request.keys.values import TEXT, YES_OR_NO, like, one_of, whole_from
 
 _NUMA: Final = ("NUMATopologyFilter", NUMA_TREES)
 _PCI: Final = ("PciPassthroughFilter", PCI_IN_PLACEMENT)

@@ -10,9 +10,8 @@ from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Plugins
-from roost.scheduler.request.keys.key import NUMBER, Key
+from roost.scheduler.request.keys.key import NUMBER, Key, meant
 from roost.scheduler.request.keys.known import CONDUCTOR, NOVA, KnownKey, current_name, earlier_names
-from roost.scheduler.request.keys.misspelt import meant
 from roost.scheduler.request.keys.readers import Readers, all_known
 from roost.scheduler.request.places import is_forced
 

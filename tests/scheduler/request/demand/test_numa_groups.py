@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roost.model.request import RequestGroup
 from roost.model.spec import NumaPolicy, PciRequest
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.request.demand.near_nodes import MOST_WAYS, near_nodes
+from roost.scheduler.request.demand.numa_groups import MOST_WAYS, near_nodes
 
 
 def nodes(*vcpus: int) -> list[RequestGroup]:

@@ -11,11 +11,10 @@ from roost.model.spec import Image, RequestedDestination, RequestedNetwork
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.scheduler.errors import BadRequestSpec, RequestFilterFailed
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.options import RequestFilterOptions, SchedulerOptions
 from roost.scheduler.request.accelerator_options import AcceleratorOptions, ProfileGroup
-from roost.scheduler.request.options import RequestFilterOptions
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from support.clouds import report, spec, table_of
 
 METADATA = [

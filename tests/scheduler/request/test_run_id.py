@@ -3,7 +3,7 @@
 import time
 import uuid
 
-from roost.scheduler.run_id import new_run_id
+from roost.scheduler.request.scheduling_request import new_run_id
 
 
 def test_an_id_is_a_uuid_of_version_7_with_its_time():
