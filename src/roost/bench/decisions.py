@@ -20,9 +20,10 @@ from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.requests import NEEDED_FLEETS, PROJECTS, BenchRequests, RequestKind, Shapes, flavors
 from roost.bench.store import Store
 from roost.fleet import Fleet
-from roost.ledger import Ledger, State, keep_what_is_loaded
+from roost.ledger import Ledger, State
 from roost.model.record import Attempt, Run, RunReasons
 from roost.model.spec import Flavor, RequestSpec
+from roost.process.garbage_collection import keep_what_is_loaded
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions

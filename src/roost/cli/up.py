@@ -24,10 +24,10 @@ from roost.cli.options import (
     settings,
 )
 from roost.cli.profiles import ClientProfile, announced
-from roost.ledger import keep_what_is_loaded
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.placement.options import proxy_warnings
+from roost.process.garbage_collection import keep_what_is_loaded
 from roost.process.instrumentation import exposed, instrumented
 from roost.process.logs import configure_logs
 from roost.server.all_in_one.data_directory import in_directory, locked

@@ -23,7 +23,6 @@ Replicas:
     follower         keeps the replica at the head
     delta            the head, and the commits that a replica lacks
     load             loads a fleet from the tables
-    collector        exempts loaded objects from garbage collection
     feed             the change feed: commits in their order, read forwards and backwards
     trim             removes old commits
     status           the position of the replica in the history, and the queue
@@ -47,7 +46,6 @@ The *head* is the newest commit. A *command* is a request to change something, v
 state that its commit follows. A *commit* is the changes of all commands of one batch.
 """
 
-from roost.ledger.collector import keep_what_is_loaded
 from roost.ledger.errors import LedgerBusy, LedgerError
 from roost.ledger.ledger import Ledger
 from roost.ledger.state import Command, Held, Moment, State
@@ -62,5 +60,4 @@ __all__ = [
     "LedgerError",
     "Moment",
     "State",
-    "keep_what_is_loaded",
 ]

@@ -13,6 +13,7 @@ report           the report of a process: its configuration, versions and thread
 deadlines        the time that an operation has left
 lane             one worker thread that runs functions in order
 loop_watch       a watch on the event loop, which counts long holds by the operation that made them
+garbage_collection  exempts loaded objects from garbage collection
 timed_steps      a coroutine whose steps between two waits are timed
 durable_file     files that are written whole or not at all
 """

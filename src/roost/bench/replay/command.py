@@ -25,7 +25,7 @@ from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import console, document_as_json
 from roost.cli.progress import ProgressMeter, no_progress, progress
 from roost.cli.verification import verdict, verify_database
-from roost.ledger import keep_what_is_loaded
+from roost.process.garbage_collection import keep_what_is_loaded
 from roost.process.logs import configure_logs
 from roost.process.option_source import Source
 from roost.scheduler.options import SchedulerOptions

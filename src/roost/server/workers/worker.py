@@ -11,9 +11,9 @@ from functools import partial
 from math import ceil
 from pathlib import Path
 
-from roost.ledger import keep_what_is_loaded
 from roost.model.errors import OperatorError
 from roost.process import tracing
+from roost.process.garbage_collection import keep_what_is_loaded
 from roost.process.instrumentation import counted
 from roost.process.logs import LogOptions, configure_logs, logging_config, silence
 from roost.process.metrics.catalogue import WORKER_STARTS

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from roost.ledger import keep_what_is_loaded
-from roost.ledger.collector import YOUNG_OBJECTS
+from roost.process.garbage_collection import YOUNG_OBJECTS, keep_what_is_loaded
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +51,8 @@ def test_what_a_whole_collection_finds_alive_is_visited_no_more():
 
 
 def test_exempt_garbage_is_found_when_very_much_is_exempt(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("roost.ledger.collector.SPARE_OBJECTS", -gc.get_freeze_count() - 10_000_000)
-    monkeypatch.setattr("roost.ledger.collector.ROUNDS", 1)
+    monkeypatch.setattr("roost.process.garbage_collection.SPARE_OBJECTS", -gc.get_freeze_count() - 10_000_000)
+    monkeypatch.setattr("roost.process.garbage_collection.ROUNDS", 1)
     keep_what_is_loaded()
     cycle = Cycle()
     gc.collect()
