@@ -6,7 +6,7 @@ from roost.fleet.feasibility import Feasibilities
 from roost.fleet.work import WorkBudget
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
-from roost.scheduler.gateways import evaluation_ahead, local
+from roost.scheduler.gateways import local
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection import bounds
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK
@@ -40,7 +40,7 @@ def limit(monkeypatch: pytest.MonkeyPatch, units: int) -> list[WorkBudget]:
         return made[-1]
 
     monkeypatch.setattr(local, "decision_work", work)
-    monkeypatch.setattr(evaluation_ahead, "MOST_UNITS", 0)
+    monkeypatch.setattr(local, "MOST_UNITS", 0)
     return made
 
 
@@ -133,7 +133,7 @@ def test_a_flavor_that_odd_hosts_have_not_seen_is_evaluated_ahead_of_the_decisio
         return evaluate(self, query, units)
 
     monkeypatch.setattr(Feasibilities, "evaluate", noted)
-    monkeypatch.setattr(evaluation_ahead, "UNITS", 1_000)
+    monkeypatch.setattr(local, "UNITS", 1_000)
 
     async def kept_work(room: Room, amount: int, number: int) -> int:
         made: list[WorkBudget] = []
@@ -155,7 +155,7 @@ def test_a_flavor_that_odd_hosts_have_not_seen_is_evaluated_ahead_of_the_decisio
         parts.clear()
         await kept_work(room, 3, 1)
         assert not parts, "it is evaluated once"
-        monkeypatch.setattr(evaluation_ahead, "MOST_UNITS", 0)
+        monkeypatch.setattr(local, "MOST_UNITS", 0)
         assert 10 * ahead < await kept_work(room, 2, 2)
 
     within(Cloud([*cloud.providers, *below], cloud.reports), work)

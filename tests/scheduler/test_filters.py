@@ -11,8 +11,7 @@ from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.plugins.plugin_calls import verdict
-from roost.scheduler.pool.group_members import ELSEWHERE
-from roost.scheduler.request.scheduling_request import GroupPlacement
+from roost.scheduler.request.scheduling_request import ELSEWHERE, GroupPlacement
 from support.clouds import NOW, report, spec, table_of
 from support.offering import MadeUp, named_filters, scheduling_request
 

@@ -19,8 +19,8 @@ from roost.model.spec import NetworkMetadata, PciRequest, RequestSpec
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.filters.numa_topology import NumaOptions, NUMATopologyFilter
-from roost.scheduler.nodes.cell_numbers import core_numbers
 from roost.scheduler.nodes.numa_columns import is_exact
+from roost.scheduler.nodes.numa_reports import core_numbers
 from roost.scheduler.nodes.numa_topologies import NumaTopologies
 from roost.scheduler.plugins.plugin_calls import ask_key
 from roost.scheduler.plugins.plugins import Filter

@@ -20,8 +20,7 @@ from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import NothingClaimed
-from roost.scheduler.gateways.local import Decide
-from roost.scheduler.gateways.local_replacement import UseAlternate
+from roost.scheduler.gateways.local import Decide, UseAlternate
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.selection.host_pools import HostPools

@@ -18,8 +18,7 @@ from roost.scheduler.candidates.candidate_source import HostView, OneHost, Provi
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugin_calls import ask_key, ask_weigher
-from roost.scheduler.pool.group_members import ELSEWHERE
-from roost.scheduler.request.scheduling_request import GroupPlacement
+from roost.scheduler.request.scheduling_request import ELSEWHERE, GroupPlacement
 from roost.scheduler.weighers.fragmentation import (
     FragmentationOptions,
     HostColumns,

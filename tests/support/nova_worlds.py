@@ -8,8 +8,7 @@ from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeInstance, SupportedInstance
 from roost.model.spec import Flavor, Image, RequestedDestination, RequestSpec, ServerGroup
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest, progress_at_start
 from support.clouds import NOW, InAggregates
 from support.nova_words import KEYS, OWN_PROPERTY, VALUES, extra_specs, properties, query
 

@@ -29,9 +29,8 @@ from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER, PluginClass
 from roost.scheduler.plugins.plugin_names import built_ins
 from roost.scheduler.plugins.plugin_options import PluginOptions
 from roost.scheduler.plugins.plugins import Filter, Plugins
-from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.weights import HostWeights, multiplier_of
-from roost.scheduler.request.scheduling_request import GroupPlacement
+from roost.scheduler.request.scheduling_request import GroupPlacement, progress_at_start
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import report, spec, table_of
 from support.offering import Free, MadeUp, Only, named_filters, named_weighers, scheduling_request

@@ -23,8 +23,7 @@ from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.placement.service import PlacementService
 from roost.scheduler.errors import NoAlternate, NoValidHost
-from roost.scheduler.gateways.local import Decide
-from roost.scheduler.gateways.local_replacement import UseAlternate
+from roost.scheduler.gateways.local import Decide, UseAlternate
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Plugins

@@ -11,9 +11,8 @@ from roost.model.vocabulary import MAX_NAME
 from roost.placement.errors import ConcurrentUpdate
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
 from roost.scheduler.api.refusals import BadSpec, as_http
-from roost.scheduler.api.repeated import recorded
+from roost.scheduler.api.repeated import recorded, recorded_claims, standing_claims
 from roost.scheduler.api.service import SchedulerService
-from roost.scheduler.api.standing_claims import recorded_claims, standing_claims
 from roost.scheduler.api.wire.answers import ShownDestinations, ShownReplacement
 from roost.scheduler.api.wire.language import language_of
 from roost.scheduler.errors import NoValidHost

@@ -10,7 +10,6 @@ from roost.model.record import Attempt
 from roost.model.what_if import WhatIf
 from roost.placement.errors import ConcurrentUpdate
 from roost.records import RunWithAttempts
-from roost.scheduler.api.check import ToCheck, check
 from roost.scheduler.api.destinations import (
     WantedAlternate,
     WantedDestinations,
@@ -18,7 +17,15 @@ from roost.scheduler.api.destinations import (
     select_destinations,
     use_alternate,
 )
-from roost.scheduler.api.explain import ExplainedRequest, ToExplain, explain
+from roost.scheduler.api.dry_runs import (
+    ExplainedRequest,
+    Supposed,
+    ToCheck,
+    ToExplain,
+    check,
+    explain,
+    what_if,
+)
 from roost.scheduler.api.records import RecordPage, RecordsQuery, list_records, show_record
 from roost.scheduler.api.refusals import (
     OF_ALTERNATES,
@@ -29,7 +36,6 @@ from roost.scheduler.api.refusals import (
     SchedulerFailed,
 )
 from roost.scheduler.api.results import EndedAttempt, HasEnded, end_attempt
-from roost.scheduler.api.what_if import Supposed, what_if
 from roost.scheduler.api.wire.answers import CheckedRequest, ShownDestinations, ShownReplacement
 from roost.web.errors import BadRequest, Forbidden, NotFound, Unavailable
 from roost.web.idempotency import Creation

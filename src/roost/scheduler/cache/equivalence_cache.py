@@ -22,10 +22,9 @@ from roost.scheduler.errors import CannotWeigh, SchedulerFault
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugin_calls import ask_filter
 from roost.scheduler.plugins.plugins import Filter, Weigher
-from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.host_pool import Numbers
 from roost.scheduler.request.places import is_forced
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest, progress_at_start
 
 MOST_CLASSES = 256
 """Equivalence classes kept; one more drops the least recently used one."""

@@ -10,12 +10,13 @@ from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.scheduler.candidates.reported_candidates import (
+    CLASSES,
     ReportedCandidates,
+    ReportedColumns,
     amounts_text,
     served_classes,
     traits_of,
 )
-from roost.scheduler.candidates.reported_columns import CLASSES, ReportedColumns
 from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided
 from roost.scheduler.pool.host_pool import OFFERED

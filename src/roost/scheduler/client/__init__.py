@@ -1,7 +1,6 @@
 """A client of a scheduler over HTTP, for conductors whose process has no scheduler.
 
 http    `HttpScheduler`: hosts for instances, and the use of alternates, with tokens and safe repetitions
-errors  the errors for the responses of a scheduler
 """
 
 from roost.scheduler.client.http import HttpScheduler

@@ -15,7 +15,6 @@ misses           hosts that one condition alone excludes
 relaxations      single changes with which the request may be placed, each tried
 pairs            two changes at once
 hardware         changes of hardware: fewer PCI devices, smaller NUMA cells
-sentence         the reason in one sentence
 phrases          the words of conditions
 explainer        the refusals of one process that wait for their explanation
 ledger_copy      the forked process that follows a ledger, and explains on its copy

@@ -19,8 +19,7 @@ from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
 from roost.scheduler.explain.snapshot import CLAIM_CONDITIONS, Condition, QuerySurvey, Snapshot
 from roost.scheduler.gateways.missing_providers import known_nodes
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key
-from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest, progress_at_start
 from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, ClaimVerdict
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim

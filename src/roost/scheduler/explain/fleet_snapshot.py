@@ -31,8 +31,7 @@ from roost.scheduler.explain.phrases import (
 from roost.scheduler.explain.snapshot import Condition, NearHosts, QuerySurvey, Snapshot, host_name
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest, progress_at_start
 from roost.scheduler.selection.claim_result import ClaimResult
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim

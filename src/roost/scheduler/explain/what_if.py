@@ -33,7 +33,7 @@ from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.explain.scenario import Supposition, add_hosts, drain, drained_nodes
 from roost.scheduler.explain.snapshot import host_name
 from roost.scheduler.explain.survey import MOST_NAMED, TimeLimit
-from roost.scheduler.gateways.query_checks import check_queries
+from roost.scheduler.request.query import check_queries
 from roost.scheduler.request.rebuild import is_rebuild
 from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools

@@ -23,7 +23,7 @@ ADDRESS_BITS = "hw:maxphysaddr_bits"
 class ComputeCapabilitiesFilter:
     """Every extra spec ``capabilities:A:B`` matches what the host reports as ``A``, in it ``B``.
 
-    ``A`` is an attribute of `roost.scheduler.plugins.host_state.HostState`, or else one of the host's
+    ``A`` is an attribute of `roost.scheduler.plugins.plain_plugins.HostState`, or else one of the host's
     ``stats``. A host without it is excluded. An unscoped key ``A`` counts on the hosts that have it. The
     extra spec ``hw:maxphysaddr_bits`` stands for ``capabilities:cpu_info:maxphysaddr:bits`` with operator
     ``>=``. Operators: see `roost.scheduler.request.extra_specs`. Source: Nova's filter of this name.

@@ -112,7 +112,7 @@ def _check(query: Query) -> None:
 
 class JsonFilter:
     """The host satisfies the scheduler hint ``query``: see `roost.scheduler.filters.json`. Variables
-    are the attributes of `roost.scheduler.plugins.host_state.HostState`. Source: Nova's filter of this
+    are the attributes of `roost.scheduler.plugins.plain_plugins.HostState`. Source: Nova's filter of this
     name."""
 
     name = "JsonFilter"

@@ -1,15 +1,11 @@
 """Gateways to placement: one protocol, two implementations with the same answers.
 
 local                 the ledger is in this process: a whole decision is one command of its transaction
-local_replacement     the use of an alternate as such a command
-evaluation_ahead      evaluates trees for a new query before the command
-query_checks          checks that placement knows a query's classes and traits
 http                  a placement service, Roost's or OpenStack's own, over HTTP
 http_run              one run: read candidates, choose, claim, read more candidates
 http_claims           the claims of one run
 http_replacement      the use of an alternate
 http_explanation      why such a service has no host, by what it answers to the request
-asked_candidates      the candidates of a run, read page by page
 recording_placement   records at which ledger versions a run read placement
 node_assignments      the assignments on nodes during one run
 foreign_groups        server groups at a service that does not judge their conditions

@@ -12,17 +12,16 @@ from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.placement.errors import BadRequest, NotFound
-from roost.scheduler.candidates.cached_answers import CachedAnswers
+from roost.scheduler.candidates.fetched_candidates import CachedAnswers
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.explain.explainer import Explainer, Job
 from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided
-from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members, no_members
 from roost.scheduler.gateways.http_claims import HttpClaims, MembersChanged
 from roost.scheduler.gateways.http_explanation import MOST_WAITING, HttpExplanations
 from roost.scheduler.gateways.http_replacement import HttpReplacing
-from roost.scheduler.gateways.http_run import HttpRun
+from roost.scheduler.gateways.http_run import AskedCandidates, HttpRun
 from roost.scheduler.gateways.missing_providers import being_filled, nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
 from roost.scheduler.gateways.recording_placement import PlacementOverHttp, RecordingPlacement

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from roost.model.reasons import Reasons
 from roost.placement.queries.forked import run_forked
 from roost.placement.queries.turns import QueryPace
-from roost.scheduler.candidates.cached_answers import CachedAnswers
+from roost.scheduler.candidates.fetched_candidates import CachedAnswers
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.answer_snapshot import AnswerSnapshot, PlacementAnswers
 from roost.scheduler.explain.explainer import MORE_BYTES, SECONDS, SECONDS_TRYING, SHARE, Job, decode_reasons
 from roost.scheduler.explain.explanation import explain
 from roost.scheduler.explain.survey import TimeLimit
-from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members
+from roost.scheduler.gateways.http_run import AskedCandidates
 from roost.scheduler.gateways.missing_providers import filling, nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
 from roost.scheduler.gateways.recording_placement import RunPlacement

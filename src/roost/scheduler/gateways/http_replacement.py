@@ -12,8 +12,7 @@ from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefu
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup, Members, Sleep, look_for_members
 from roost.scheduler.gateways.node_assignments import NodeAssignments, assignments_for
 from roost.scheduler.gateways.recording_placement import RunPlacement
-from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.request.scheduling_request import GroupPlacement
+from roost.scheduler.request.scheduling_request import GroupPlacement, progress_at_start
 from roost.scheduler.selection.claim_result import (
     ClaimVerdict,
     is_consumer_conflict,

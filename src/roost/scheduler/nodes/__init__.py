@@ -2,9 +2,7 @@
 
 table            takes in reports, aggregates and claims; `NodeTable`
 columns          columns of the nodes' numbers, claims since the reports included
-metric_columns   columns of metrics
 numa_columns     columns of NUMA cells, and the guest topologies that fit
-cell_numbers     the numbers of one NUMA cell in these columns
 pci_columns      columns of PCI pools
 directory        finds nodes by root provider, name, aggregate, or row of a fleet
 lookups          the indexes that the directory uses
@@ -14,7 +12,7 @@ aggregates       host aggregates and their metadata
 cells            the uuids of cells, and the cell that a request names
 zones            availability zones, as aggregates make them
 outstanding      claims and assignments that no report contains yet
-numa_reports     NUMA topologies as reported
+numa_reports     NUMA topologies as reported, and the numbers of their cells
 numa_topologies  NUMA topologies with the use by claims since the report
 near_cells       NUMA cells close to PCI devices and networks, and PCI devices close to NUMA cells
 tree_providers   single providers in the trees of hosts

@@ -26,8 +26,8 @@ from roost.fleet.hardware.pci_choice import DeviceConditions, FreePools, Mapping
 from roost.fleet.hardware.pci_pools import TYPE_PF
 from roost.model.assignment import AssignedDevices
 from roost.model.spec import NetworkMetadata, NumaPolicy, PciRequest
-from roost.scheduler.nodes.cell_numbers import NO_SOCKET
 from roost.scheduler.nodes.numa_columns import CellPlaces
+from roost.scheduler.nodes.numa_reports import NO_SOCKET
 from roost.scheduler.nodes.pci_columns import NO_CELL, FreeDevices, Matching, PciColumns, names_cards
 
 MOST_SETS: Final = 256

@@ -19,8 +19,8 @@ from roost.fleet.columns import Bools, Float64, Int64
 from roost.fleet.hardware.cell_fit import CellLimits
 from roost.fleet.hardware.guest_topology import ANY, LARGE, SMALL, GuestTopology
 from roost.fleet.hardware.host_topology import HostCell
-from roost.scheduler.nodes.cell_numbers import FIELDS, CellNumbers
 from roost.scheduler.nodes.labels import Indexes
+from roost.scheduler.nodes.numa_reports import FIELDS, CellNumbers
 
 MOST_DEMANDS: Final = 4
 """Most different demands of one guest that the columns decide exactly. For a guest with more, the columns

@@ -12,9 +12,9 @@ from roost.model.assignment import Assigned, AssignedDevices
 from roost.model.node import NodeReport
 from roost.model.spec import NetworkMetadata, PciRequest
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.nodes.cell_numbers import numbers_of
 from roost.scheduler.nodes.near_cells import NearCells, device_demands
 from roost.scheduler.nodes.numa_columns import NumaCells, NumaColumns, is_exact
+from roost.scheduler.nodes.numa_reports import numbers_of
 from roost.scheduler.nodes.outstanding import unreported
 from roost.scheduler.nodes.pci_columns import Counted, FreeDevices
 from roost.scheduler.nodes.table import NodeTable

@@ -2,6 +2,5 @@
 
 host_pool      the protocol
 fresh_pool     filters and weighs all hosts of a candidate source; `roost.scheduler.cache` has the cached pool
-group_members  the members of the request's server group on the hosts of a run
 weights        one weight for each host, kept right from claim to claim
 """

@@ -13,11 +13,10 @@ from roost.scheduler.candidates.candidate_source import CandidateSource, HostVie
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key
 from roost.scheduler.plugins.plugins import Filter, Weigher, in_order
-from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.host_pool import KNOWN, OFFERED, Numbers
 from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.places import ignored, is_forced
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest, progress_at_start
 
 
 class FreshPool:

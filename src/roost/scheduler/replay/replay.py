@@ -22,10 +22,12 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.replay.changed import Changes, changed_options, changed_queries, changed_spec
-from roost.scheduler.replay.comparison import DecisionDifference, alternates_used, differences
 from roost.scheduler.replay.past_placement import Diverged, PastPlacement
 from roost.scheduler.replay.recorded import (
+    DecisionDifference,
     NotReproducible,
+    alternates_used,
+    differences,
     hides_something,
     options_of,
     other_versions,

@@ -2,7 +2,7 @@
 
 scheduling_request   `HostRequest`, what a caller asks for, and `SchedulingRequest`, what one run decides on
 request_reader       from a caller's request to a scheduling request, if it can be served
-query                the candidate queries of a request spec
+query                the candidate queries of a request spec, and whether placement knows their names
 demand               request groups from flavor, image and the rest
 request_filters      conditions that placement can check already
 keys                 the keys of requests, each with its readers

@@ -4,11 +4,15 @@
 narrow the query by the node table and the options.
 """
 
+from collections.abc import Sequence
 from typing import get_args
 
+from roost.fleet import Fleet
 from roost.model.allocation import GroupPolicy
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec, ServerGroup
+from roost.placement.errors import BadRequest
+from roost.placement.known_names import check_query
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
@@ -18,6 +22,7 @@ from roost.scheduler.request.places import RequestedPlace, places_of, target_of
 from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from roost.scheduler.request.request_filters.table_filters import TABLE_FILTERS
 from roost.scheduler.request.scheduling_request import PlacementQueries
+from roost.scheduler.selection.claim_result import one_line
 
 GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)
 """The policies of server groups. A request with another one is refused."""
@@ -80,3 +85,21 @@ def _check_server_group(group: ServerGroup | None) -> None:
         raise BadRequestSpec(
             f"server group {group.uuid}: policy {group.policy!r} is none of {', '.join(GROUP_POLICIES)}"
         )
+
+
+def check_queries(fleet: Fleet, queries: Sequence[CandidateQuery]) -> None:
+    """Check that placement knows the classes and traits of at least one of the queries.
+
+    A query for huge pages of a size that no host has finds nothing, but another size may be served.
+
+    Raises:
+        BadRequestSpec: each query names a class or trait that does not exist.
+    """
+    errors = []
+    for query in queries:
+        try:
+            check_query(fleet, query)
+        except BadRequest as error:
+            errors.append(error)
+    if len(errors) == len(queries):
+        raise BadRequestSpec(f"placement cannot serve the request: {one_line(errors[0])}") from errors[0]

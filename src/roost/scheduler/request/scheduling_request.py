@@ -5,7 +5,7 @@ import random
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypedDict, Unpack
@@ -14,12 +14,14 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from roost.fleet import Fleet
 from roost.fleet.columns import Float64
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import NewerWord
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.operator_words import TakenWords
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.demand.demand import Demand
 from roost.scheduler.request.places import RequestedPlace
@@ -221,7 +223,7 @@ class GroupPlacement:
 
     ``members``: host index -> number of members there, those placed by this run included; only hosts with
     members, and empty without a group. Members on hosts that the table lacks count under
-    `roost.scheduler.pool.group_members.ELSEWHERE`. ``present``: hosts with an instance of the request that
+    `ELSEWHERE`. ``present``: hosts with an instance of the request that
     is a member of the group already.
     """
 
@@ -239,3 +241,45 @@ class GroupPlacement:
         places = np.minimum(np.searchsorted(hosts, index), len(hosts) - 1)
         found: Float64 = np.where(hosts[places] == index, numbers[places], 0.0)
         return found
+
+
+ELSEWHERE = -1
+"""The index for members on hosts that the table does not have."""
+
+
+def progress_at_start(
+    request: SchedulingRequest,
+    table: NodeTable,
+    fleet: Fleet | None = None,
+    claims: Mapping[str, Sequence[str]] | None = None,
+) -> GroupPlacement:
+    """Return the members of the request's server group before the run has placed any instance.
+
+    The spec names the host of each member as far as its writer knew. ``fleet`` or ``claims`` (member -> uuids
+    of its hosts, as a placement service answers) know every member with a claim. A member may be in both, so
+    the larger of the two numbers counts for each host. The instances of the request do not count, or the only
+    member of an affinity group could never leave its host.
+    """
+    group = request.spec.group
+    if group is None:
+        return GroupPlacement()
+    members = Counter(index for host in group.hosts for index in table.indexes_of_host(host) or (ELSEWHERE,))
+    claimed: Counter[int] = Counter()
+    present: set[int] = set()
+    if fleet is not None and group.uuid in fleet.groups:
+        rows, numbers = fleet.groups.hosts(group.uuid)
+        for index, number in zip(table.indexes_of_rows(fleet, rows).tolist(), numbers.tolist(), strict=True):
+            claimed[index if index >= 0 else ELSEWHERE] += number
+        for instance in request.instances:
+            hosts_of_it = fleet.groups.hosts_of(group.uuid, instance)
+            own = table.indexes_of_rows(fleet, np.array(hosts_of_it, dtype=np.intp)).tolist()
+            present.update(own)
+            claimed.subtract(index if index >= 0 else ELSEWHERE for index in own)
+    for member, hosts in (claims or {}).items():
+        found = [table.index_of_node(host) for host in hosts]
+        indexes = [ELSEWHERE if index is None else index for index in found]
+        if member in request.instances:
+            present.update(indexes)
+        else:
+            claimed.update(indexes)
+    return GroupPlacement(members | claimed if claimed else members, frozenset(present))

@@ -10,9 +10,8 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Filter, Plugins
 from roost.scheduler.pool.fresh_pool import FreshPool
-from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.host_pool import HostPool
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest, progress_at_start
 
 
 class HostPools:

@@ -9,8 +9,7 @@ from roost.fleet.columns import Float64
 from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.pool.group_members import ELSEWHERE
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import ELSEWHERE, GroupPlacement, SchedulingRequest
 
 GROUP = "failure_domain_weigher"
 

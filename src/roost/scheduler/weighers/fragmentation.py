@@ -96,7 +96,7 @@ GROUP = "fragmentation_weigher"
 
 class FragmentationOptions(OptionStruct, frozen=True, group=GROUP):
     """``resource_class``: of the devices. ``workload_file``: typical requests as JSON, a list of
-    `roost.scheduler.plugins.fragmentation.TypicalRequest`; without a file the weigher does not apply."""
+    `TypicalRequest`; without a file the weigher does not apply."""
 
     resource_class: str = option(
         "VGPU", help="FragmentationWeigher keeps the devices of this resource class usable."

@@ -200,7 +200,7 @@ def test_every_field_of_the_types_can_be_sent() -> None:
     """The types are the format: what a client encodes by them is read as the same."""
     import msgspec
 
-    from roost.scheduler.api.wire.strict import convert
+    from roost.scheduler.api.wire.language import convert
     from support.clouds import spec
 
     one = spec(scheduler_hints={"group": ("a",)}, requested_host="host1")

@@ -1,26 +1,115 @@
 """`Language`: the protocol by which request specs and selections are read and shown, in two languages.
 
 Roost's own has the types of `roost.model.spec`, with the names of their fields as keys. Nova's has its
-RequestSpec and Selection objects, as oslo.versionedobjects serialises them.
+RequestSpec and Selection objects, as oslo.versionedobjects serialises them. A key that a struct lacks is an
+error, because it may be misspelled; so are values that their types allow and that are invalid nevertheless.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cache
+from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from roost.model.spec import Destination, Operation, RequestSpec, Selection
+from roost.model.text import is_storable
+from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.scheduler.api.wire.answers import ShownDestinations, ShownReplacement, TriedAlternate
-from roost.scheduler.api.wire.checks import check_spec
 from roost.scheduler.api.wire.nova_object import NovaFields, is_nova_object
 from roost.scheduler.api.wire.nova_selection import nova_selection, selection_of
 from roost.scheduler.api.wire.nova_spec import request_spec_of
-from roost.scheduler.api.wire.strict import convert
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.selection.replacement import Replacement
 from roost.web.validation_messages import invalid_value
+
+MOST_GROUPS = 100
+"""Most request groups of one request spec, beside the flavor's. More are refused."""
+
+
+def check_spec(spec: RequestSpec) -> RequestSpec:
+    """Return the request spec. Raises `BadRequestSpec` for a value that it may not have."""
+    for name, value in _names(spec):
+        if not is_storable(value, MAX_NAME):
+            raise BadRequestSpec(f"{name} {value[:40]!r} is empty, too long or not storable text")
+    for name, amount, least in _amounts(spec):
+        if not least <= amount <= MAX_INT:
+            raise BadRequestSpec(f"{name} is {amount}, and must be from {least} to {MAX_INT}")
+    if len(spec.requested_resources) > MOST_GROUPS:
+        raise BadRequestSpec(f"{len(spec.requested_resources)} request groups, at most {MOST_GROUPS} may be")
+    return spec
+
+
+def _names(spec: RequestSpec) -> Iterator[tuple[str, str]]:
+    yield "project_id", spec.project_id
+    yield "user_id", spec.user_id
+    yield "flavor.name", spec.flavor.name
+    if spec.group is not None:
+        yield "group.uuid", spec.group.uuid
+
+
+def _amounts(spec: RequestSpec) -> Iterator[tuple[str, int, int]]:
+    """Yield each amount with its name and its least allowed value."""
+    flavor = spec.flavor
+    for name in ("vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "swap_mb"):
+        yield f"flavor.{name}", getattr(flavor, name), 0
+    if spec.group is not None:
+        yield "group.max_server_per_host", spec.group.max_server_per_host, 1
+    for group in spec.requested_resources:
+        for name, amount in group.resources.items():
+            yield f"{name} of request group {group.suffix!r}", amount, 1
+
+
+T = TypeVar("T")
+
+
+def convert(value: object, form: type[T]) -> T:
+    """Return the value as a struct. Raises `msgspec.ValidationError`, which names the place of the fault."""
+    described = _described(form)  # type: ignore[arg-type]
+    unknown = next(_unknown(value, described, "$"), None)
+    if unknown is not None:
+        raise msgspec.ValidationError(f"Object contains unknown field {unknown}")
+    return msgspec.convert(value, form)
+
+
+_described = cache(inspect.type_info)
+
+
+def _unknown(value: object, form: inspect.Type, place: str) -> Iterator[str]:
+    """Yield the keys of a value that its type has no field for, each with its place."""
+    if isinstance(form, inspect.Metadata):
+        yield from _unknown(value, form.type, place)
+    elif isinstance(form, inspect.UnionType):
+        for each in form.types:
+            if _may_be(value, each):
+                yield from _unknown(value, each, place)
+    elif isinstance(form, inspect.StructType) and isinstance(value, Mapping):
+        fields = {each.encode_name: each.type for each in form.fields}
+        for key, item in value.items():
+            if key in fields:
+                yield from _unknown(item, fields[key], f"{place}.{key}")
+            elif key != form.tag_field:
+                yield f"`{key}` - at `{place}`"
+    elif isinstance(form, inspect.DictType) and isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _unknown(item, form.value_type, f"{place}[{key!r}]")
+    elif isinstance(form, inspect.CollectionType) and isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _unknown(item, form.item_type, f"{place}[{number}]")
+    elif isinstance(form, inspect.TupleType) and isinstance(value, list):
+        for number, (item, each) in enumerate(zip(value, form.item_types, strict=False)):
+            yield from _unknown(item, each, f"{place}[{number}]")
+
+
+def _may_be(value: object, form: inspect.Type) -> bool:
+    """Return whether a value may be of this member of a union. All structs in a union have tags."""
+    if isinstance(form, inspect.StructType) and isinstance(value, Mapping):
+        return form.tag_field is None or value.get(form.tag_field, form.tag) == form.tag
+    if isinstance(form, inspect.DictType):
+        return isinstance(value, Mapping)
+    return isinstance(value, list)
 
 
 @dataclass(frozen=True)
