@@ -1,8 +1,8 @@
 """Decides inside the transaction: choosing and claiming are one command of the ledger.
 
 Why not choose and then claim: between the two, others claim the same host, and the more load there is the
-more often. Here the choice is made on the exact state that the claim is committed on top of.
-The use of an alternate is such a command too: check and write see the same state.
+more often. Here the choice is made on the exact state that the claim is committed on top of. The use of an
+alternate is such a command too.
 
 A query that is new to the fleet is evaluated before its decision. That takes 60 µs for each tree that is like
 no other: a tenth of a second in a region of odd hosts. Within the decision it would hold the ledger's writer,

@@ -1,12 +1,12 @@
 """The node table: the reports of all compute nodes as columns, and the claims since these reports.
 
-table            takes in reports, aggregates and claims; `NodeTable`
+table            `NodeTable`: all of it, and its changes as events of a journal
+reported_nodes   takes in reports, heartbeats, aggregates and claims; rows of removed nodes for reuse
 columns          columns of the nodes' numbers, claims since the reports included
 numa_columns     columns of NUMA cells, and the guest topologies that fit
 pci_columns      columns of PCI pools
 directory        finds nodes by root provider, name, aggregate, or row of a fleet
 lookups          the indexes that the directory uses
-rows             rows of removed nodes, which new nodes may get
 labels           values that many nodes share
 aggregates       host aggregates and their metadata
 cells            the uuids of cells, and the cell that a request names
