@@ -17,9 +17,8 @@ from roost.ledger import SCHEMA as LEDGER
 from roost.model.instance import ACTIVE, ASSIGNED, BuildRequest, Instance
 from roost.model.spec import Flavor, RequestSpec
 from roost.placement.commands.names import AddResourceClass
-from roost.state.api_database.build_requests import AcceptRequest, FinishRequest, RequestKey
-from roost.state.api_database.mappings import MapInstances
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.build_requests import AcceptRequest, FinishRequest, MapInstances, RequestKey
+from roost.state.api_database.request_reads import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.state.cell_database import Cell

@@ -13,7 +13,7 @@ from roost.process.option_source import Setting, Source
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, write_cell_mappings
 from roost.state.api_database.host_errors import CellInUse, NoSuchCell
 from roost.state.api_database.open_cells import OpenCells
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.state.cell_database.disabled import add_host_row
 from roost.storage import Database
 from roost.web.errors import BadRequest, Conflict

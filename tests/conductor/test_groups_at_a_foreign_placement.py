@@ -17,7 +17,7 @@ from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.state.api_database.build_requests import AcceptRequest
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.state.api_database.server_groups import ServerGroups
 from roost.web.auth.credentials import FixedCredentials
 from support.clouds import NOW, Kept, filled, flat, spec, uuid_of

@@ -17,8 +17,14 @@ from roost.conductor.agent_endpoint.works import ConfirmBuild
 from roost.model.instance import AttemptKey, BuildRequest, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
 from roost.process.context import Work
-from roost.state.api_database.build_requests import AcceptRequest, FinishRequest, RequestKey, retake_request
-from roost.state.api_database.mappings import DeleteMapped, MapInstances
+from roost.state.api_database.build_requests import (
+    AcceptRequest,
+    FinishRequest,
+    MapInstances,
+    RequestKey,
+    retake_request,
+)
+from roost.state.api_database.mappings import DeleteMapped
 from roost.state.api_database.tables import metadata as api_tables
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.conductor_work import reassign_instance

@@ -36,7 +36,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.selection.host_pools import HostPools
 from roost.state.api_database.aggregates.store import AggregateStore
 from roost.state.api_database.cell_mappings import CELL0
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.state.api_database.server_groups import ServerGroups
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL

@@ -18,7 +18,6 @@ from roost.conductor.context import PlacementContext
 from roost.conductor.possible_cells import possible_cells
 from roost.model.instance import Requester
 from roost.scheduler.selection.claim_result import one_line
-from roost.state.api_database.build_requests import find_unfinished
 from roost.state.api_database.mappings import (
     DeleteMapped,
     InstanceMapping,
@@ -26,6 +25,7 @@ from roost.state.api_database.mappings import (
     forget_instances,
     take_over_deletions,
 )
+from roost.state.api_database.request_reads import find_unfinished
 from roost.state.api_database.tables import API
 from roost.state.cell_database.arrivals import find_present
 from roost.state.cell_database.deletions import DeleteInstances

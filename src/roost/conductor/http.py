@@ -52,7 +52,7 @@ from roost.process import tracing
 from roost.records import RecordQueue
 from roost.state.api_database.kept_answers import StoredAnswers
 from roost.state.api_database.mappings import InstanceMapping
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.state.api_database.server_groups import NoSuchServerGroup, ServerGroups
 from roost.storage import StorageError
 from roost.web.app import Kernel

@@ -25,7 +25,7 @@ from roost.placement.errors import NotFound
 from roost.placement.interface import Placement
 from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.mappings import InstanceMapping, page_of_mappings
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.state.cell_database import Cell
 from roost.state.cell_database.hosts import nodes_of_host
 from roost.state.cell_database.instance_search import DescribedInstance, describe_instances, search_instances

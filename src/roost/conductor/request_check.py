@@ -1,11 +1,14 @@
-"""The check of a request for instances before it is accepted."""
+"""The check of a request for instances before it is accepted, and the cleaning of its texts."""
 
+import msgspec
 import structlog
 
 from roost.conductor.context import SchedulerLike
 from roost.ledger import LedgerError
 from roost.model.aggregate import AVAILABILITY_ZONE
+from roost.model.instance import BuildRequest
 from roost.model.spec import RequestSpec, UnreadKey
+from roost.model.text import clean_values
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import BadRequestSpec, SchedulerError, UnknownZone
 from roost.scheduler.selection.claim_result import one_line
@@ -56,3 +59,13 @@ class RequestCheck:
     async def _is_zone(self, name: str | None) -> bool:
         await self._aggregates.refresh()
         return any(each.metadata.get(AVAILABILITY_ZONE) == name for each in self._aggregates.by_uuid.values())
+
+
+def clean_request(request: BuildRequest) -> BuildRequest:
+    """Return the request with all texts of its spec cleaned; the same object if they are clean, as mostly."""
+    try:
+        if b"\\u0000" not in msgspec.json.encode(request):
+            return request
+    except UnicodeEncodeError:
+        pass
+    return msgspec.convert(clean_values(msgspec.to_builtins(request)), BuildRequest)

@@ -33,14 +33,15 @@ from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, result_of
 from roost.state.api_database.build_requests import (
     FinishRequest,
+    MapInstances,
     OwnedRequest,
     delete_owned,
     is_owner,
     retake_request,
+    take_over_mappings,
 )
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.late_claims import note_late_claims
-from roost.state.api_database.mappings import MapInstances, take_over_mappings
 from roost.state.api_database.tables import API
 from roost.state.cell_database.arrivals import AddInstances, Arrival, settle_takeover
 

@@ -19,6 +19,7 @@ from roost.conductor.context import AsyncioConductorContext, SchedulerLike
 from roost.conductor.deletions import carry_deletions
 from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
 from roost.conductor.hosts.watch import ServiceWatch
+from roost.conductor.request_check import clean_request
 from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
 from roost.conductor.words.drains import look_at_drains, watch_drains
@@ -29,7 +30,6 @@ from roost.placement.interface import Placement
 from roost.process.asyncio_context import Transactor
 from roost.process.context import Routine, lasting
 from roost.state.api_database.audit import LEASE
-from roost.state.api_database.build_requests import clean_request
 from roost.state.cell_database import Cell
 from roost.state.cell_database.cell import GONE, changed
 from roost.state.leases import LeaseTimes, Tenure, keep_lease, release_lease, renew, vacate_all, watch_leases

@@ -17,8 +17,8 @@ from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import provider_traits, resource_providers, traits
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.process.option_source import Source
-from roost.state.api_database.build_requests import waiting_requests
 from roost.state.api_database.cell_mappings import mapped_cells, url_of
+from roost.state.api_database.request_reads import waiting_requests
 from roost.state.api_database.tables import SCHEMA, instance_mappings
 from roost.state.cell_database import Cell
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from roost.scheduler.gateways import Gateway
     from roost.scheduler.nodes.hosts import ServiceHosts
     from roost.scheduler.nodes.operator_words import OperatorWords
-    from roost.state.api_database.requests import Requests
+    from roost.state.api_database.request_reads import Requests
     from roost.state.api_database.server_groups import ServerGroups
     from roost.state.cell_database import Cell
 

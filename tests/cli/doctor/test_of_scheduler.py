@@ -16,7 +16,7 @@ from roost.records.tables import SCHEMA as RECORDS
 from roost.scheduler.nodes.journal import JournalWriter
 from roost.scheduler.nodes.table import NodeTable
 from roost.server.workers.listeners import Address
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.storage import Database

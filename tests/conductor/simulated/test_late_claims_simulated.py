@@ -3,8 +3,8 @@
 import pytest
 
 from roost.model.instance import ERROR
+from roost.state.api_database.build_requests import MapInstances
 from roost.state.api_database.late_claims import note_late_claims
-from roost.state.api_database.mappings import MapInstances
 from support.simulation.process import Process
 from support.simulation.scripted import Scripted
 

@@ -10,28 +10,26 @@ import sqlalchemy as sa
 
 from roost.model.instance import BuildRequest
 from roost.state.api_database.build_requests import (
-    PAGE,
     AcceptRequest,
     FinishRequest,
     InstanceExists,
+    MapInstances,
     RequestKey,
     find_free_requests,
     retake_request,
+    take_over_mappings,
     take_requests,
-    waiting_requests,
 )
 from roost.state.api_database.cell_mappings import at_urls, mapped_cells
 from roost.state.api_database.mappings import (
     DeleteMapped,
     InstanceMapping,
-    MapInstances,
     find_free_deletions,
     forget_instances,
     page_of_mappings,
     take_over_deletions,
-    take_over_mappings,
 )
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import PAGE, Requests, waiting_requests
 from roost.state.api_database.tables import instance_mappings
 from roost.state.leases import AcquireLease, vacate_leases
 from roost.storage import Database

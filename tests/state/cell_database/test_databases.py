@@ -26,14 +26,15 @@ from roost.model.text import clean_text
 from roost.state.api_database.build_requests import (
     AcceptRequest,
     FinishRequest,
+    MapInstances,
     RequestKey,
     find_free_requests,
     take_requests,
 )
 from roost.state.api_database.cell_mappings import at_urls, mapped_cells
-from roost.state.api_database.mappings import DeleteMapped, MapInstances, forget_instances, page_of_mappings
+from roost.state.api_database.mappings import DeleteMapped, forget_instances, page_of_mappings
 from roost.state.api_database.past import AcceptedDeletion, KnownInstance, find_known, prune_past_mappings
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA
 from roost.state.cell_database.history import prune_past, read_history

@@ -6,8 +6,12 @@ import msgspec
 import sqlalchemy as sa
 
 from roost.agent.protocol.questions import Confirm, Poll
-from roost.state.api_database.build_requests import FinishRequest, retake_request
-from roost.state.api_database.mappings import MapInstances, take_over_mappings
+from roost.state.api_database.build_requests import (
+    FinishRequest,
+    MapInstances,
+    retake_request,
+    take_over_mappings,
+)
 from roost.state.api_database.tables import build_requests, instance_mappings
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances

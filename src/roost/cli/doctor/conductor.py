@@ -14,7 +14,7 @@ from roost.model.text import fault_of
 from roost.server.options import ConductingOptions, read_conducting_options
 from roost.server.programs import check_options
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, section_of
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR_SCHEMA
 from roost.storage import Database
 from roost.web.auth import IdentityUnavailable

@@ -23,7 +23,7 @@ from roost.records.tables import SCHEMA as RECORDS_SCHEMA
 from roost.server.options import SchedulingOptions, read_scheduling_options
 from roost.server.programs import check_options
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, url_of
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR_SCHEMA
 from roost.state.api_database.tables import node_journal
 from roost.state.cell_database import SCHEMA as CELL_SCHEMA

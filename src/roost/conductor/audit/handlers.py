@@ -6,7 +6,7 @@ from roost.conductor.audit.findings import DRY_RUN
 from roost.conductor.audit.types import AskedRound, AuditQuery, RepairPage, ShownAudit, WantedRound
 from roost.state.api_database.audit import ask_for_audit_round, read_audit_state, read_findings, read_repairs
 from roost.state.api_database.kept_answers import Once
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
 

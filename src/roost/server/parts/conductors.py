@@ -12,7 +12,7 @@ from roost.process.metrics import catalogue as metrics
 from roost.server.options import ConductingOptions
 from roost.server.process import Api, Process, ProcessPart
 from roost.state.api_database.aggregates.store import AggregateStore
-from roost.state.api_database.requests import Requests
+from roost.state.api_database.request_reads import Requests
 from roost.state.api_database.server_groups import ServerGroups
 from roost.web.auth.rules import PolicyRules
 

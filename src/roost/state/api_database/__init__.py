@@ -2,8 +2,8 @@
 
 tables                           the tables and their schema
 api_database                     the options of the database
-build_requests                   requests for instances, from their acceptance until they are in cells
-requests                         reads of requests and mappings
+build_requests                   the life of a build request, from acceptance until its instances are in cells
+request_reads                    reads of requests that are not finished, and of mappings
 mappings, cell_mappings          the cell of each instance, and the database of each cell
 host_mappings, node_names        the cell of each host, and the owner of the name of each node
 aggregates/, server_groups       host aggregates with zones, server groups

@@ -1,34 +1,36 @@
-"""Build requests: accepted, owned by one conductor at a time, and finished.
+"""Build requests: accepted, owned by one conductor at a time, mapped to cells, and finished.
+
+    accepted  AcceptRequest          with a mapping of each instance to no cell
+    owned     find_free_requests, take_requests, take_over_mappings; retake_request before a retry
+    mapped    MapInstances           each instance to its cell, before it is put there
+    deleted   delete_owned           instances that the owner gives up
+    finished  FinishRequest          its instances are in cells; the request is removed
 
 Each owner of a request has a number, ``owner_epoch``, which a takeover of the request raises. Every write
-names owner and epoch, and changes nothing if they are outdated.
+names owner and epoch, and changes nothing if they are outdated. Requests that are not finished are read by
+`roost.state.api_database.request_reads`, the mappings live on in ``mappings``.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-import structlog
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from roost.model.instance import BuildRequest
-from roost.model.text import clean_values
 from roost.state.api_database.late_claims import note_late_claims
-from roost.state.api_database.mappings import DeleteMapped, insert_mappings, locked_owners
+from roost.state.api_database.mappings import DeleteMapped, InstanceMapping
+from roost.state.api_database.request_reads import decoded, find_unfinished
 from roost.state.api_database.server_groups import add_members
 from roost.state.api_database.tables import build_requests, instance_mappings
 from roost.state.leases import holders
 from roost.storage import in_batches, is_duplicate_key, one_of, short_read, transaction
 from roost.web.errors import Conflict
 
-_log = structlog.get_logger()
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(BuildRequest)
-
-PAGE = 100
-"""Waiting requests that one transaction reads at most: after an outage thousands wait, each with its spec."""
 
 # Statements that each request needs are built once: building takes longer than executing.
 _ACCEPT = sa.insert(build_requests)
@@ -39,8 +41,23 @@ _INSTANCES = sa.select(instance_mappings.c.instance_uuid).where(
 _OWNER = sa.select(build_requests.c.owner, build_requests.c.owner_epoch).where(
     build_requests.c.request_id == sa.bindparam("of")
 )
-_UNFINISHED = sa.select(build_requests.c.request_id).where(one_of(build_requests.c.request_id, "some"))
+_SOME = one_of(instance_mappings.c.instance_uuid, "some")
+_STATES = (
+    sa.select(instance_mappings.c.instance_uuid, instance_mappings.c.epoch, instance_mappings.c.deleted)
+    .where(_SOME)
+    .order_by(instance_mappings.c.instance_uuid)
+    .with_for_update()
+)
 
+# Two transactions that lock the same rows do it in the same order.
+_OWNERS = (
+    sa.select(build_requests.c.request_id, build_requests.c.owner, build_requests.c.owner_epoch)
+    .where(one_of(build_requests.c.request_id, "some"))
+    .order_by(build_requests.c.request_id)
+    .with_for_update()
+)
+_INSERT_MAPPINGS = sa.insert(instance_mappings)
+_MAP = sa.update(instance_mappings).where(_SOME).values(cell=sa.bindparam("to"), epoch=sa.bindparam("by"))
 _KEY = (build_requests.c.request_id, build_requests.c.owner, build_requests.c.owner_epoch)
 
 
@@ -81,7 +98,8 @@ class AcceptRequest(msgspec.Struct, frozen=True):
 
     ``owner``: the holder of the lease of the process that accepts it; None: any conductor may take it.
     Answers the owner's epoch; 0, and nothing is written, if a request with this id is there already.
-    Raises `InstanceExists`; `UnicodeEncodeError` for text that cannot be stored: see `clean_request`.
+    Raises `InstanceExists`; `UnicodeEncodeError` for text that cannot be stored: see
+    `roost.conductor.request_check.clean_request`.
     """
 
     request: BuildRequest
@@ -102,7 +120,7 @@ class AcceptRequest(msgspec.Struct, frozen=True):
         try:
             if new:
                 connection.execute(_ACCEPT, [work.row() for work in new])
-                insert_mappings(connection, [(work.request, work.at) for work in new])
+                _insert_mappings(connection, [(work.request, work.at) for work in new])
         except IntegrityError as error:
             if not is_duplicate_key(error):
                 raise
@@ -123,6 +141,30 @@ class AcceptRequest(msgspec.Struct, frozen=True):
             "owner": self.owner,
             "owner_epoch": 1,
         }
+
+
+def _insert_mappings(connection: Connection, accepted: Sequence[tuple[BuildRequest, float]]) -> None:
+    """Insert mappings of the instances of requests, to no cell yet.
+
+    ``accepted``: requests, each with the time of its acceptance in seconds since the epoch.
+    """
+    rows = [
+        {
+            "instance_uuid": uuid,
+            "cell": None,
+            "epoch": 0,
+            "request_id": request.request_id,
+            "project_id": request.spec.project_id,
+            "user_id": request.spec.user_id,
+            "deleted": False,
+            "accepted_at": at,
+            "name": name,
+        }
+        for request, at in accepted
+        for uuid, name in zip(request.instances, request.names, strict=True)
+    ]
+    if rows:
+        connection.execute(_INSERT_MAPPINGS, rows)
 
 
 @short_read
@@ -180,6 +222,23 @@ def take_requests(connection: Connection, seen: tuple[RequestKey, ...], owner: s
 
 
 @transaction
+def take_over_mappings(
+    connection: Connection, request_id: str, owner: str, epoch: int
+) -> list[InstanceMapping] | None:
+    """Refuse further writes of earlier owners of a request; returns its mappings.
+
+    ``epoch``: of the present owner. Returns None if ``owner`` no longer owns the request.
+    """
+    if _locked_owners(connection, (request_id,)).get(request_id) != (owner, epoch):
+        return None
+    found = (instance_mappings.c.request_id == request_id,)
+    raised = sa.update(instance_mappings).where(*found, instance_mappings.c.epoch.between(0, epoch - 2))
+    connection.execute(raised.values(epoch=epoch - 1))
+    query = sa.select(instance_mappings).where(*found).order_by(instance_mappings.c.instance_uuid)
+    return [InstanceMapping(*row) for row in connection.execute(query)]
+
+
+@transaction
 def retake_request(connection: Connection, key: RequestKey) -> bool:
     """Raise the epoch of a request's owner, for a retry. Returns False if others own the request now."""
     raised = sa.update(build_requests).where(*key.matches())
@@ -190,6 +249,62 @@ def retake_request(connection: Connection, key: RequestKey) -> bool:
 def is_owner(connection: Connection, key: RequestKey) -> bool:
     """Return whether the owner of a request is still this one."""
     return connection.execute(_OWNER, {"of": key.request_id}).one_or_none() == key[1:]
+
+
+class MapInstances(msgspec.Struct, frozen=True):
+    """Map the instances of a request to cells, before they are put there.
+
+    ``cells``: instance -> cell. Answers the instances to put there: those whose deletion is not accepted.
+    Answers None, and writes nothing, if others own the request now.
+    """
+
+    request_id: str
+    owner: str
+    epoch: int
+    cells: Mapping[str, str]
+
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.request_id, *self.cells)
+
+    def __call__(self, connection: Connection) -> frozenset[str] | None:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[MapInstances]") -> list[frozenset[str] | None]:
+        owners = _locked_owners(connection, [work.request_id for work in works])
+        rows = {
+            row.instance_uuid: row
+            for some in in_batches(uuid for work in works for uuid in work.cells)
+            for row in connection.execute(_STATES, {"some": some})
+        }
+        answers: list[frozenset[str] | None] = []
+        to: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+        for work in works:
+            of_it = [rows[uuid] for uuid in work.cells if uuid in rows]
+            # In a database that was restored, the epochs of owners went back, and a mapping may have a
+            # higher one.
+            owns = owners.get(work.request_id) == (work.owner, work.epoch)
+            if not owns or any(row.epoch >= work.epoch for row in of_it):
+                answers.append(None)
+                continue
+            going = [row.instance_uuid for row in of_it if not row.deleted]
+            for uuid in going:
+                to[work.cells[uuid], work.epoch].append(uuid)
+            answers.append(frozenset(going))
+        for (cell, epoch), uuids in to.items():
+            for some in in_batches(uuids):
+                connection.execute(_MAP, {"some": some, "to": cell, "by": epoch})
+        return answers
+
+
+@transaction
+def delete_owned(connection: Connection, key: RequestKey, uuids: tuple[str, ...], at: float) -> bool:
+    """Accept the deletion of instances of a request. Returns False, and deletes none, if others own it."""
+    if _locked_owners(connection, [key.request_id]).get(key.request_id) != key[1:]:
+        return False
+    DeleteMapped(uuids, at, key.owner)(connection)
+    return True
 
 
 class FinishRequest(msgspec.Struct, frozen=True):
@@ -206,7 +321,7 @@ class FinishRequest(msgspec.Struct, frozen=True):
 
     @classmethod
     def together(cls, connection: Connection, works: "Sequence[FinishRequest]") -> list[bool]:
-        owners = locked_owners(connection, [work.key.request_id for work in works])
+        owners = _locked_owners(connection, [work.key.request_id for work in works])
         owns = [owners.get(work.key.request_id) == work.key[1:] for work in works]
         finished = [work.key for work, held in zip(works, owns, strict=True) if held]
         for some in in_batches([key.request_id for key in finished]):
@@ -217,94 +332,10 @@ class FinishRequest(msgspec.Struct, frozen=True):
         return owns
 
 
-@transaction
-def delete_owned(connection: Connection, key: RequestKey, uuids: tuple[str, ...], at: float) -> bool:
-    """Accept the deletion of instances of a request. Returns False, and deletes none, if others own it."""
-    if locked_owners(connection, [key.request_id]).get(key.request_id) != key[1:]:
-        return False
-    DeleteMapped(uuids, at, key.owner)(connection)
-    return True
-
-
-@short_read
-def find_waiting_requests(connection: Connection, request_ids: tuple[str, ...]) -> dict[str, BuildRequest]:
-    """Return by id the requests that are not finished and can be read, of the named ones."""
-    found = {}
-    for some in in_batches(request_ids):
-        query = sa.select(build_requests.c.request_id, build_requests.c.request).where(
-            build_requests.c.request_id.in_(some)
-        )
-        found.update({each.request_id: each for each in decoded(connection.execute(query))})
-    return found
-
-
-@short_read
-def find_unfinished(connection: Connection, request_ids: tuple[str, ...]) -> frozenset[str]:
-    """Return which of the named requests are not finished."""
-    return frozenset(
-        each
+def _locked_owners(connection: Connection, request_ids: Collection[str]) -> dict[str, tuple[str | None, int]]:
+    """Lock requests that are not finished; return the present owner and epoch of each."""
+    return {
+        request_id: (owner, number)
         for some in in_batches(request_ids)
-        for each in connection.execute(_UNFINISHED, {"some": some}).scalars()
-    )
-
-
-class RequestPage(NamedTuple):
-    """The marker of a page of waiting requests: the last request of the page before."""
-
-    accepted_at: float = 0.0
-    request_id: str = ""
-
-
-FIRST_PAGE = RequestPage()
-
-
-@transaction
-def read_waiting_page(
-    connection: Connection, after: RequestPage = FIRST_PAGE, only: str | None = None
-) -> tuple[list[BuildRequest], RequestPage | None]:
-    """Return up to `PAGE` waiting requests, and the marker of the next page; None after the last one.
-
-    ``only``: the id of the only one that is read.
-    """
-    at, request_id = place = (build_requests.c.accepted_at, build_requests.c.request_id)
-    query = (
-        sa.select(request_id, build_requests.c.request, at)
-        .where(at >= after.accepted_at, sa.or_(at > after.accepted_at, request_id > after.request_id))
-        .order_by(*place)
-        .limit(PAGE)
-    )
-    if only is not None:
-        query = query.where(request_id == only)
-    rows = connection.execute(query).all()
-    following = RequestPage(rows[-1].accepted_at, rows[-1].request_id) if len(rows) == PAGE else None
-    return list(decoded(row[:2] for row in rows)), following
-
-
-def waiting_requests(connection: Connection) -> Iterator[BuildRequest]:
-    """Yield the requests that are not finished, in order of acceptance, in the connection's transaction."""
-    page: RequestPage | None = FIRST_PAGE
-    while page is not None:
-        requests, page = read_waiting_page(page)(connection)
-        yield from requests
-
-
-def clean_request(request: BuildRequest) -> BuildRequest:
-    """Return the request with all texts of its spec cleaned; the same object if they are clean, as mostly."""
-    try:
-        if b"\\u0000" not in _ENCODER.encode(request):
-            return request
-    except UnicodeEncodeError:
-        pass
-    return msgspec.convert(clean_values(msgspec.to_builtins(request)), BuildRequest)
-
-
-def decoded(rows: Iterable[Any]) -> Iterator[BuildRequest]:
-    """Yield the requests in rows of id and text.
-
-    One that cannot be read is left out, with a log line: it must not keep the others from being carried out.
-    """
-    for request_id, text in rows:
-        try:
-            yield _DECODER.decode(text)
-        except (msgspec.MsgspecError, UnicodeEncodeError) as error:
-            _log.error("a build request cannot be read", request_id=request_id, error=str(error))
+        for request_id, owner, number in connection.execute(_OWNERS, {"some": some})
+    }

@@ -1,17 +1,16 @@
 """Mappings of instances to cells, from the acceptance of a request until nothing of the instance is left."""
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import BuildRequest, Instance, Requester
+from roost.model.instance import Instance, Requester
 from roost.state.api_database.late_claims import note_late_claims
 from roost.state.api_database.past import columns_of, keep_past
 from roost.state.api_database.server_groups import remove_members
-from roost.state.api_database.tables import build_requests, instance_deletions, instance_mappings
+from roost.state.api_database.tables import instance_deletions, instance_mappings
 from roost.state.leases import holders
 from roost.storage import in_batches, one_of, short_read, transaction
 
@@ -19,20 +18,6 @@ from roost.storage import in_batches, one_of, short_read, transaction
 _SOME = one_of(instance_mappings.c.instance_uuid, "some")
 _FOUND = sa.select(instance_mappings).where(_SOME)
 _LOCKED = _FOUND.order_by(instance_mappings.c.instance_uuid).with_for_update()
-_STATES = (
-    sa.select(instance_mappings.c.instance_uuid, instance_mappings.c.epoch, instance_mappings.c.deleted)
-    .where(_SOME)
-    .order_by(instance_mappings.c.instance_uuid)
-    .with_for_update()
-)
-# Two transactions that lock the same rows do it in the same order.
-_OWNERS = (
-    sa.select(build_requests.c.request_id, build_requests.c.owner, build_requests.c.owner_epoch)
-    .where(one_of(build_requests.c.request_id, "some"))
-    .order_by(build_requests.c.request_id)
-    .with_for_update()
-)
-_INSERT = sa.insert(instance_mappings)
 _INSERT_DELETIONS = sa.insert(instance_deletions)
 _FORGET = tuple(
     sa.delete(table).where(one_of(table.c.instance_uuid, "some"))
@@ -68,79 +53,6 @@ class InstanceMapping(msgspec.Struct, frozen=True):
     deleted: bool
     accepted_at: float | None = None
     name: str | None = None
-
-
-# For the owner of a request
-
-
-@transaction
-def take_over_mappings(
-    connection: Connection, request_id: str, owner: str, epoch: int
-) -> list[InstanceMapping] | None:
-    """Refuse further writes of earlier owners of a request; returns its mappings.
-
-    ``epoch``: of the present owner. Returns None if ``owner`` no longer owns the request.
-    """
-    if not _owns(connection, request_id, owner, epoch):
-        return None
-    found = (instance_mappings.c.request_id == request_id,)
-    raised = sa.update(instance_mappings).where(*found, instance_mappings.c.epoch.between(0, epoch - 2))
-    connection.execute(raised.values(epoch=epoch - 1))
-    query = sa.select(instance_mappings).where(*found).order_by(instance_mappings.c.instance_uuid)
-    return [InstanceMapping(*row) for row in connection.execute(query)]
-
-
-class MapInstances(msgspec.Struct, frozen=True):
-    """Map the instances of a request to cells, before they are put there.
-
-    ``cells``: instance -> cell. Answers the instances to put there: those whose deletion is not accepted.
-    Answers None, and writes nothing, if others own the request now.
-    """
-
-    request_id: str
-    owner: str
-    epoch: int
-    cells: Mapping[str, str]
-
-    @property
-    def keys(self) -> Collection[str]:
-        return (self.request_id, *self.cells)
-
-    def __call__(self, connection: Connection) -> frozenset[str] | None:
-        return self.together(connection, (self,))[0]
-
-    @classmethod
-    def together(cls, connection: Connection, works: "Sequence[MapInstances]") -> list[frozenset[str] | None]:
-        owners = locked_owners(connection, [work.request_id for work in works])
-        rows = {
-            row.instance_uuid: row
-            for some in in_batches(uuid for work in works for uuid in work.cells)
-            for row in connection.execute(_STATES, {"some": some})
-        }
-        answers: list[frozenset[str] | None] = []
-        to: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
-        for work in works:
-            of_it = [rows[uuid] for uuid in work.cells if uuid in rows]
-            # In a database that was restored, the epochs of owners went back, and a mapping may have a
-            # higher one.
-            owns = owners.get(work.request_id) == (work.owner, work.epoch)
-            if not owns or any(row.epoch >= work.epoch for row in of_it):
-                answers.append(None)
-                continue
-            going = [row.instance_uuid for row in of_it if not row.deleted]
-            for uuid in going:
-                to[work.cells[uuid], work.epoch].append(uuid)
-            answers.append(frozenset(going))
-        for (cell, epoch), uuids in to.items():
-            for some in in_batches(uuids):
-                connection.execute(_MAP, {"some": some, "to": cell, "by": epoch})
-        return answers
-
-
-_MAP = sa.update(instance_mappings).where(_SOME).values(cell=sa.bindparam("to"), epoch=sa.bindparam("by"))
-
-
-# For everybody
 
 
 @short_read
@@ -323,47 +235,9 @@ _COMPLETE = (
 )
 
 
-def insert_mappings(connection: Connection, accepted: Sequence[tuple[BuildRequest, float]]) -> None:
-    """Insert mappings of the instances of requests, to no cell yet.
-
-    ``accepted``: requests, each with the time of its acceptance in seconds since the epoch.
-    """
-    rows = [
-        {
-            "instance_uuid": uuid,
-            "cell": None,
-            "epoch": 0,
-            "request_id": request.request_id,
-            "project_id": request.spec.project_id,
-            "user_id": request.spec.user_id,
-            "deleted": False,
-            "accepted_at": at,
-            "name": name,
-        }
-        for request, at in accepted
-        for uuid, name in zip(request.instances, request.names, strict=True)
-    ]
-    if rows:
-        connection.execute(_INSERT, rows)
-
-
 def _find(connection: Connection, uuids: Collection[str], lock: bool = False) -> dict[str, InstanceMapping]:
     found = {}
     for some in in_batches(uuids):
         rows = connection.execute(_LOCKED if lock else _FOUND, {"some": some})
         found.update({row.instance_uuid: InstanceMapping(*row) for row in rows})
     return found
-
-
-def locked_owners(connection: Connection, request_ids: Collection[str]) -> dict[str, tuple[str | None, int]]:
-    """Lock requests that are not finished; return the present owner and epoch of each."""
-    return {
-        request_id: (owner, number)
-        for some in in_batches(request_ids)
-        for request_id, owner, number in connection.execute(_OWNERS, {"some": some})
-    }
-
-
-def _owns(connection: Connection, request_id: str, owner: str, epoch: int) -> bool:
-    """Return whether an owner of a request is still the present one."""
-    return locked_owners(connection, (request_id,)).get(request_id) == (owner, epoch)
