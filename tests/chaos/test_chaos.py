@@ -34,7 +34,7 @@ LEAST = 10
 LATE_SECONDS = 90.0
 """An instance that is shown no more may hold its claim for a while: until the lease of the conductor that
 carried its deletion has ended, or, if the claim came after its end, until a look for late claims
-(`roost.conductor.late_claims`)."""
+(`roost.conductor.claim_release`)."""
 
 
 def run(

@@ -11,8 +11,7 @@ from roost.conductor.hosts.cells import forget_cell
 from roost.model.operator_word import SaidWord, Subject
 from roost.server.process import prepare_database
 from roost.state.api_database.cell_mappings import CellMapping, map_unknown_cell
-from roost.state.api_database.host_errors import NoSuchCell
-from roost.state.api_database.host_mappings import add_host_mappings
+from roost.state.api_database.host_mappings import NoSuchCell, add_host_mappings
 from roost.state.api_database.operator_words import WordStore
 from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database

@@ -11,7 +11,7 @@ from roost.conductor.words.words import Words
 from roost.placement.service import PlacementService
 from roost.process.option_source import Setting, Source
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, write_cell_mappings
-from roost.state.api_database.host_errors import CellInUse, NoSuchCell
+from roost.state.api_database.host_mappings import CellInUse, NoSuchCell
 from roost.state.api_database.open_cells import OpenCells
 from roost.state.api_database.request_reads import Requests
 from roost.state.cell_database.disabled import add_host_row

@@ -9,7 +9,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from roost.conductor.events.cell_outages import SeenOutage, note_outages_now
+from roost.conductor.events.observed import SeenOutage, note_outages_now
 from roost.conductor.words.drains import look_at_drains
 from roost.model.operator_word import SaidWord, Subject
 from roost.state.api_database.drains import Drain, note_drains, read_open_drains

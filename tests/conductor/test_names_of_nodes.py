@@ -15,7 +15,7 @@ from roost.conductor.agent_endpoint.service import AgentService
 from roost.conductor.hosts.registry import HostRegistry
 from roost.model.node import NodeReport
 from roost.scheduler.nodes.table import NodeTable
-from roost.state.api_database.host_errors import HostElsewhere
+from roost.state.api_database.host_mappings import HostElsewhere
 from roost.state.api_database.node_names import claim_names, owners_of_names, release_names
 from roost.state.api_database.tables import host_mappings
 from roost.state.cell_database.hosts import add_host_rows, describe_hosts, nodes_of_host, read_refused_hosts
@@ -132,7 +132,7 @@ def test_new_names_that_look_like_anothers_are_refused_and_old_ones_stay(tmp_pat
             await hosts.add("cell2", ["NODE0"])
         with pytest.raises(Conflict, match="'h0' and 'hO' cannot both be added"):
             await hosts.add("cell2", ["h0", "hO"])
-        assert [each.host for each in (await hosts.page(10)).hosts if each.host.startswith("h")] == []
+        assert [each.host for each in (await hosts.lookup.page(10)).hosts if each.host.startswith("h")] == []
 
         # What is there already stays: a cloud may have had such names before they were refused.
         def had(connection: Connection) -> None:

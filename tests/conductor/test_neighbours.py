@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from roost.conductor.instance_types import WantedInstances
+from roost.conductor.instances.types import WantedInstances
 from roost.conductor.neighbours import Neighbours
 from roost.web.errors import BadRequest, Conflict, Unavailable
 from support.neighbour_app import NeighbourApp, neighbour_app

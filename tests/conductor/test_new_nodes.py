@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from roost.agent.protocol.types import SessionKey
-from roost.conductor.agent_endpoint.new_nodes import NewNodes, NewNodesJudge
+from roost.conductor.agent_endpoint.refusals import NewNodes, NewNodesJudge
 from roost.model.node import NodeReport
 from support.stepped_contexts import SteppedContext
 

@@ -10,8 +10,8 @@ import pytest
 
 from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.registry import HostRegistry
-from roost.conductor.instance_types import InstancesQuery
-from roost.conductor.instance_views import InstanceViews
+from roost.conductor.instances.types import InstancesQuery
+from roost.conductor.instances.views import InstanceViews
 from roost.ledger import Ledger
 from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.node import NodeReport

@@ -15,7 +15,7 @@ from roost.model.node import NodeReport
 from roost.server.process import prepare_database
 from roost.state.api_database.cell_mappings import CellMapping, map_unknown_cell, write_cell_mappings
 from roost.state.api_database.host_mappings import add_host_mappings
-from roost.state.api_database.late_claims import note_late_claims
+from roost.state.api_database.past import note_late_claims
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.state.cell_database.arrivals import raise_fences

@@ -1,82 +1,23 @@
 """Several super conductors on one API database: they share the work, and a late one changes nothing."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 import pytest
-import sqlalchemy as sa
 
-from roost.conductor import deletions
-from roost.conductor.instance_types import InstancesQuery
-from roost.conductor.instance_views import InstanceViews
+from roost.conductor.instances.types import InstancesQuery
+from roost.conductor.instances.views import InstanceViews
 from roost.conductor.request_worker import FAILED_SECONDS
-from roost.conductor.super_conductor import KIND, SuperConductor
-from roost.model.instance import ACTIVE, ASSIGNED, DELETING, ERROR
-from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.errors import ConcurrentUpdate
+from roost.conductor.super_conductor import SuperConductor
+from roost.model.instance import ACTIVE, ASSIGNED, ERROR
 from roost.state.api_database.build_requests import find_free_requests
 from roost.state.api_database.cell_mappings import CELL0
-from roost.state.api_database.late_claims import LOOKS, count_look, noted_instances_after
-from roost.state.api_database.mappings import ANYWHERE
-from roost.state.api_database.tables import instance_mappings
 from roost.state.cell_database.arrivals import AddInstances
-from roost.state.leases import leases_of_kind, vacate_leases
 from roost.storage import DatabaseUnavailable
-from support.conducting import BACKOFF, HOSTS, NOW, VCPUS, Conductors, conducting, request
+from support.conducting import BACKOFF, HOSTS, NOW, VCPUS, Conductors, request
+from support.several_conductors import ONE, Gate, found_dead, within
 from support.waiting import patience
-from support.works import is_of
-
-ONE = "i0"
-
-
-def within(tmp_path, work: Callable[[Conductors, SuperConductor], Awaitable[None]]) -> None:
-    """Run with two super conductors: ``now.super`` and another one."""
-
-    async def run() -> None:
-        async with conducting(tmp_path) as now:
-            other = SuperConductor(
-                now.ledger.database,
-                now.scheduler,
-                now.placement,
-                now.cells,
-                backoff=BACKOFF,
-                clock=lambda: NOW,
-            )
-            await other.begin()
-            try:
-                await work(now, other)
-            finally:
-                await other.close()
-
-    asyncio.run(run())
-
-
-class Gate:
-    """Stops calls of something until it is opened."""
-
-    def __init__(self, works: Callable[..., Any], only: Callable[..., Any] | None = None) -> None:
-        self._works = works
-        self._only = only
-        self.reached = asyncio.Event()
-        self.opened = asyncio.Event()
-        self.stopped = 0
-
-    async def __call__(self, *arguments: Any, **named: Any) -> Any:
-        if (self._only is None or is_of(arguments[0], self._only)) and not self.reached.is_set():
-            self.stopped += 1
-            self.reached.set()
-            await self.opened.wait()
-        return await self._works(*arguments, **named)
-
-
-async def found_dead(now: Conductors) -> None:
-    """All that hold leases, but the last one to begin, are seen to stand still."""
-    found = await now.ledger.database.read(leases_of_kind(KIND))
-    await now.ledger.database.write(
-        vacate_leases([each for each in found if each.holder == now.super.holder])
-    )
 
 
 def test_nobody_takes_the_work_of_the_living(tmp_path, monkeypatch) -> None:
@@ -195,156 +136,6 @@ def test_what_has_arrived_is_adopted_by_the_next_owner(tmp_path, monkeypatch) ->
     within(tmp_path, work)
 
 
-def test_many_deletions_are_taken_over_some_at_a_time(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(deletions, "AT_ONCE", 2)
-
-    async def work(now: Conductors, other: SuperConductor) -> None:
-        await now.super.accept(request(5))
-        await now.super.idle()
-
-        async def gone(*_: object, **__: object) -> None:
-            raise DatabaseUnavailable("gone")
-
-        with monkeypatch.context() as outage:
-            for name in ("cell1", "cell2"):
-                outage.setattr(now.cells[name].database, "write", gone)
-            assert len(await now.super.delete([*await now.instances()])) == 5
-        await found_dead(now)
-        await other.step()
-        assert {each.state for each in (await now.instances()).values()} == {DELETING}
-
-    within(tmp_path, work)
-
-
-def test_a_cell_that_is_mapped_later_is_told_of_deletions(tmp_path) -> None:
-    """An instance whose mapping an earlier version wrote may be there, too."""
-
-    async def work(now: Conductors, other: SuperConductor) -> None:
-        await now.super.accept(request(5))
-        await now.arrive()
-        [*_, uuid] = [each.uuid for each in await now.cells["cell2"].every()]
-        later = now.cells.pop("cell2")
-        conductor = SuperConductor(
-            now.ledger.database, now.scheduler, now.placement, now.cells, backoff=BACKOFF, clock=lambda: NOW
-        )
-        await conductor.begin()
-        now.cells["cell2"] = later
-        mine = instance_mappings.c.instance_uuid == uuid
-        anywhere = sa.update(instance_mappings).where(mine).values(cell=None, epoch=ANYWHERE)
-        await now.ledger.database.write(lambda connection: connection.execute(anywhere) and None)
-        try:
-            assert await conductor.delete([uuid]) == [uuid]
-            assert (await later.find([uuid]))[uuid].state == DELETING
-        finally:
-            await conductor.close()
-
-    within(tmp_path, work)
-
-
-def test_a_deletion_stops_an_instance_that_is_about_to_arrive(tmp_path, monkeypatch) -> None:
-    async def work(now: Conductors, other: SuperConductor) -> None:
-        gates = []
-        for cell in now.cells.values():
-            gate = Gate(cell.write, AddInstances)
-            monkeypatch.setattr(cell, "write", gate)
-            gates.append(gate)
-        await now.super.accept(request(1))
-        while not any(gate.stopped for gate in gates):
-            await asyncio.sleep(0.001)
-        assert await other.delete([ONE]) == [ONE]
-        await other.step()
-        assert await now.used() == 1, "the request is not finished: its owner may claim"
-        for gate in gates:
-            gate.opened.set()
-        await now.arrive()
-        assert await now.instances() == {}
-        await other.step()
-        assert await now.used() == 0
-        assert await now.requests.mappings([ONE]) == {}
-        await now.check()
-
-    within(tmp_path, work)
-
-
-def test_a_claim_that_is_made_after_the_end_of_its_instance_is_freed(tmp_path, monkeypatch) -> None:
-    async def work(now: Conductors, other: SuperConductor) -> None:
-        gate = Gate(now.scheduler.select_destinations)
-        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
-        await now.super.accept(request(1))
-        await gate.reached.wait()
-        await found_dead(now)
-        await other.delete([ONE])
-        await other.step()
-        await other.idle()
-        await other.step()
-        assert await now.requests.mappings([ONE]) == {}
-        gate.opened.set()
-        await now.arrive()
-        assert await now.used() == 1
-        await other.step()
-        assert await now.used() == 0
-        assert await now.instances() == {}
-
-    within(tmp_path, work)
-
-
-@pytest.mark.parametrize("deleted", [True, False])
-def test_a_claim_that_comes_after_the_end_of_its_asker_and_its_instance_is_freed(
-    tmp_path, monkeypatch, deleted
-) -> None:
-    """Its asker is killed; the scheduler claims later. The instance is deleted, or in cell0."""
-
-    async def work(now: Conductors, other: SuperConductor) -> None:
-        gate = Gate(now.scheduler.select_destinations)
-        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
-        await now.super.accept(request(1, vcpus=1 if deleted else VCPUS + 1))
-        await gate.reached.wait()
-        await now.super.close()
-        if deleted:
-            await other.delete([ONE])
-        await other.step()
-        await other.idle()
-        await other.step()
-        assert bool(await now.instances()) is not deleted
-        late = ConsumerWrite(
-            consumer=ONE,
-            allocations={"node-a": {"VCPU": 1}},
-            project_id="project",
-            user_id="user",
-            consumer_type="INSTANCE",
-        )
-        await now.placement.write_allocations([late])
-        with monkeypatch.context() as outage:
-
-            async def away(*_: object) -> None:
-                raise ConnectionRefusedError("refused")
-
-            outage.setattr(now.placement, "holdings", away)
-            await other.step()
-        assert await now.used() == 1
-        await other.step()
-        assert await now.used() == 0
-        await now.check()
-        for _ in range(LOOKS):
-            await now.ledger.database.write(count_look())
-        assert await now.ledger.database.read(noted_instances_after()) == {}
-
-    within(tmp_path, work)
-
-
-def test_an_instance_that_one_conductor_alone_has_carried_is_not_noted_at_its_end(tmp_path) -> None:
-    async def work(now: Conductors, other: SuperConductor) -> None:
-        await now.run(request(2))
-        await now.settle()
-        await now.super.delete([ONE])
-        await now.settle()
-        await now.super.step()
-        assert set(await now.instances()) == {"i1"}
-        assert await now.ledger.database.read(noted_instances_after()) == {}
-
-    within(tmp_path, work)
-
-
 def test_work_of_a_process_without_a_lease_is_done_by_the_others(tmp_path) -> None:
     async def work(now: Conductors, other: SuperConductor) -> None:
         idle = SuperConductor(now.ledger.database, now.scheduler, now.placement, now.cells)
@@ -434,36 +225,6 @@ def test_an_outage_of_placement_ends_no_machine(tmp_path, monkeypatch) -> None:
     within(tmp_path, work)
 
 
-def test_a_claim_that_placement_refuses_to_free_keeps_no_other_deletion(tmp_path, monkeypatch) -> None:
-    async def work(now: Conductors, other: SuperConductor) -> None:
-        gate = Gate(now.scheduler.select_destinations)
-        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
-        await now.super.accept(request(2))
-        await gate.reached.wait()
-        await now.super.delete(["i0", "i1"])
-        gate.opened.set()
-        await now.arrive()
-        write = now.placement.write_allocations
-        asked = []
-
-        async def refused(writes: Sequence[ConsumerWrite]) -> Any:
-            asked.append([each.consumer for each in writes])
-            if "i0" in asked[-1]:
-                raise ConcurrentUpdate("refused")
-            return await write(writes)
-
-        monkeypatch.setattr(now.placement, "write_allocations", refused)
-        await now.super.step()
-        assert asked == [["i0", "i1"], ["i0"], ["i1"]]
-        assert (await now.requests.mappings(["i0", "i1"])).keys() == {"i0"}
-        monkeypatch.undo()
-        await now.super.step()
-        assert not await now.requests.mappings(["i0", "i1"])
-        await now.check()
-
-    within(tmp_path, work)
-
-
 def test_a_request_that_ended_with_an_error_is_taken_up_again_after_a_while(tmp_path, monkeypatch) -> None:
     async def work(now: Conductors, other: SuperConductor) -> None:
         async def defect(*_: Any, **__: Any) -> Any:
@@ -493,60 +254,6 @@ def test_a_request_that_ended_with_an_error_is_taken_up_again_after_a_while(tmp_
         await third.idle()
         assert {each.state for each in (await now.instances()).values()} == {ERROR}
         await third.close()
-        await now.check()
-
-    within(tmp_path, work)
-
-
-def test_an_instance_whose_cell_has_its_tombstone_ends_and_leaves_nothing(tmp_path) -> None:
-    """Its uuid was an earlier one's, or the API database was taken back to before the deletion."""
-
-    async def work(now: Conductors, other: SuperConductor) -> None:
-        await now.run(request(1, ignore_hosts=frozenset("de")))
-        await now.settle()
-        await now.super.delete([ONE])
-        await now.settle()
-        assert await now.requests.mappings([ONE]) == {}
-        again = request(2, ignore_hosts=frozenset("de"))
-        await now.run(msgspec.structs.replace(again, request_id="again"))
-        await now.settle()
-        await now.super.step()
-        assert set(await now.instances()) == {"i1"}
-        assert (await now.requests.mappings([ONE, "i1"])).keys() == {"i1"}
-        assert await now.used() == 1
-        await now.check()
-
-    within(tmp_path, work)
-
-
-def test_a_taken_over_heap_of_deletions_is_freed_together(tmp_path, monkeypatch) -> None:
-    """One question and one write for all: one after the other they held up each other's end for minutes."""
-
-    async def work(now: Conductors, other: SuperConductor) -> None:
-        gate = Gate(now.scheduler.select_destinations)
-        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
-        await now.super.accept(request(5))
-        await gate.reached.wait()
-        uuids = [f"i{number}" for number in range(5)]
-        await now.super.delete(uuids)
-        gate.opened.set()
-        await now.arrive()
-        asked, written = [], []
-        holdings, write = now.placement.holdings, now.placement.write_allocations
-
-        async def ask(consumers: Sequence[str]) -> Any:
-            asked.append(sorted(consumers))
-            return await holdings(consumers)
-
-        async def note(writes: Sequence[ConsumerWrite]) -> Any:
-            written.append(sorted(each.consumer for each in writes))
-            return await write(writes)
-
-        monkeypatch.setattr(now.placement, "holdings", ask)
-        monkeypatch.setattr(now.placement, "write_allocations", note)
-        await now.super.step()
-        assert (asked, written) == ([uuids], [uuids])
-        assert not await now.requests.mappings(uuids)
         await now.check()
 
     within(tmp_path, work)

@@ -11,10 +11,9 @@ from roost.conductor.hosts.registry import HostRegistry
 from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.operator_word import Subject
 from roost.placement.commands.providers import CreateProvider
-from roost.state.api_database import asking_cells
+from roost.state.api_database import open_cells
 from roost.state.api_database.aggregates.errors import UnknownNodeName
-from roost.state.api_database.host_errors import CellUnavailable, NoSuchNode
-from roost.state.api_database.host_mappings import map_hosts
+from roost.state.api_database.host_mappings import CellUnavailable, NoSuchNode, map_hosts
 from roost.state.api_database.node_names import claim_names
 from roost.state.cell_database.disabled import enable_host, mirror_words, read_flags
 from roost.storage import DatabaseUnavailable, Transaction
@@ -127,7 +126,7 @@ def test_zones_of_nodes_by_uuid_wait_for_no_other_cell(
 
     async def run() -> None:
         async with conducting(tmp_path) as now, asyncio.timeout(patience()):
-            monkeypatch.setattr(asking_cells, "CELL_SECONDS", 10 * patience())
+            monkeypatch.setattr(open_cells, "CELL_SECONDS", 10 * patience())
             monkeypatch.setattr(now.cells["cell2"], "read", never)
             zone = await now.aggregates.create("zone", {AVAILABILITY_ZONE: "az1"})
             made = await now.aggregates.change_members(zone.uuid, ["node-a"], [])

@@ -11,9 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.types import SessionKey
-from roost.conductor.agent_endpoint.polls import StorePoll
 from roost.conductor.agent_endpoint.sessions import OpenSession
-from roost.conductor.agent_endpoint.works import ConfirmBuild
+from roost.conductor.agent_endpoint.transactions import ConfirmBuild, StorePoll
 from roost.model.instance import AttemptKey, BuildRequest, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
 from roost.process.context import Work

@@ -67,7 +67,7 @@ def unread(command: str, group: str, driver: str | None = None) -> str | None:
 
 SYSTEM_GROUPS = {
     "agent": "roost.agent.options:AgentOptions",
-    "api_database": "roost.state.api_database.api_database:ApiDatabaseOptions",
+    "api_database": "roost.state.api_database.tables:ApiDatabaseOptions",
     "conductor": "roost.server.options:ConductingOptions",
     "libvirt": "roost.agent.drivers.libvirt.options:LibvirtOptions",
     "neighbours": "roost.server.neighbours.options:NeighbourOptions",

@@ -15,8 +15,8 @@ from roost.process.option_source import MAIN_DATABASE, Source, refused_value
 from roost.process.options import OptionStruct, options_of_group
 from roost.records.backend import RecordOptions
 from roost.server.neighbours.options import NeighbourOptions
-from roost.state.api_database.api_database import ApiDatabaseOptions
 from roost.state.api_database.cell_mappings import CELL0, CellOptions, section_of
+from roost.state.api_database.tables import ApiDatabaseOptions
 from roost.storage import DatabaseUrl, configured_url
 
 _STRUCTS: dict[str, type[OptionStruct]] = {

@@ -16,8 +16,8 @@ from roost.ledger.verify import verify as verify_ledger
 from roost.model.errors import OperatorError
 from roost.process.option_source import Source
 from roost.records.tables import SCHEMA as RECORDS
-from roost.state.api_database.api_database import api_database_url
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.api_database.tables import api_database_url
 from roost.state.cell_database.tables import SCHEMA as CELL
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
 

@@ -6,21 +6,18 @@ The super conductor and its requests:
     request_worker     the requests and deletions that one process works on, and the coroutines that find more
     request_progress   the progress of a request from its acceptance until each instance is in a cell
     deletions          deletions, from their acceptance until nothing of the instance is left
-    late_claims        the release of claims that are made for an instance after its end
-    possible_cells     the cells that instances may be in, by their mappings
 
 The conductor of one cell:
 
     cell_conductor     the coroutines of one process for one cell
     cell_work          the queue: moves failed builds to alternates, frees the claims of destroyed instances
     failed_instance    request spec, claim and reasons of an instance whose build failed
-    newer_claim        the update of an instance's row to a newer claim in placement
     time_limits        the end of builds that no host confirms, and of deletions on hosts that do not answer
 
 Both (their options are in `roost.server.options`, those of one module beside it):
 
     context            the contexts of conductors: a process with placement and a scheduler
-    claim_release      the release of an instance's claim
+    claim_release      the release of an instance's claim, also of one that is made after its end
     backoff            the number of attempts of work that failed, and the pauses between them
 
 The state of all instances compared:
@@ -28,13 +25,11 @@ The state of all instances compared:
     comparison         claims, mappings and instances compared: pure
     verify             the comparison for ``roost db verify``, of all databases
     audit/             the comparison all the time, with repairs
-    mapped_again       the audit's repair of a mapping
 
 The API:
 
-    http               all operations of a conductor, and the handlers of instances
-    instance_types     bodies and queries of instances
-    instance_views     instances as users see them
+    http               all operations of a conductor
+    instances/         instances, asked for, shown, deleted
     requester          the project and user of a request
     request_check      the check of a request before it is accepted
     neighbours         ports and device profiles that a request names

@@ -1,4 +1,4 @@
-"""The backoff of work that failed: the number of attempts, and the pauses between them."""
+"""The retries of work that failed: the number of attempts, and the pauses between them."""
 
 import msgspec
 
@@ -22,3 +22,15 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     def exhausted(self, failures: int) -> bool:
         """Return whether work that failed so often is to be given up."""
         return failures >= self.attempts
+
+
+class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of carrying requests.
+
+    ``max_attempts``: hosts tried for an instance, the first included. ``backoff``: how often a request that
+    fails is tried, and after which pauses; an outage of a database, of placement or of the scheduler is
+    waited out.
+    """
+
+    max_attempts: int = 3
+    backoff: Backoff = Backoff()

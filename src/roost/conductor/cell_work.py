@@ -13,8 +13,7 @@ import msgspec
 from roost.conductor.backoff import Backoff
 from roost.conductor.claim_release import free
 from roost.conductor.context import CellConductorContext
-from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
-from roost.conductor.newer_claim import follow_claim
+from roost.conductor.failed_instance import all_reasons, claimed_by, follow_claim, spec_of
 from roost.ledger import LedgerError
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, AttemptKey, Instance
 from roost.model.record import FAILED as BUILD_FAILED

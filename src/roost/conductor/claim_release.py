@@ -1,9 +1,17 @@
-"""The release of an instance's claim: the consumer is written with no allocations, at its generation.
+"""The release of claims: of instances that end, and of claims that are made after the end of an instance.
 
-So a conductor that was paused in between frees nothing that others have claimed since.
+The consumer is written with no allocations, at its generation. So a conductor that was paused in between
+frees nothing that others have claimed since.
+
+A conductor asks the scheduler for a claim, and is paused or killed before it has the answer. Another one
+takes its request over and finishes it: the instance cannot be placed, all its builds fail, or its user
+deletes it. Then the claim is made, and the conductor that asked for it may be dead. So an instance for which
+an earlier owner of its request may still claim is noted when its request is finished and when it is
+forgotten, and its claims are read for a while. A claim that it holds after its end is freed.
 """
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from roost.conductor.context import PlacementContext
@@ -12,9 +20,17 @@ from roost.model.instance import Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.scheduler.selection.claim_result import is_consumer_conflict, is_outage, one_line
+from roost.state.api_database.past import count_look, noted_instances_after
+from roost.state.api_database.tables import API
+from roost.state.cell_database.conductor_work import find_in_error
+from roost.state.leases import Tenure, leases_of_kind
+from roost.storage import StorageError
 
 ATTEMPTS = 4
 """Attempts to free a consumer that others change at the same time."""
+
+LOOK_SECONDS = 20.0
+"""Seconds between two looks for late claims."""
 
 
 async def free(context: PlacementContext, ended: Sequence[Instance]) -> list[Instance]:
@@ -145,3 +161,47 @@ def _nothing(instance: Instance, generation: int) -> ConsumerWrite:
         user_id=instance.user_id,
         generation=generation,
     )
+
+
+async def free_late_claims(context: PlacementContext, tenure: Tenure) -> None:
+    """Read the claims of the noted instances once, and free those of instances that have ended.
+
+    Of several conductors only one does so: the holder of the first lease. It does no harm if two do. A look
+    that a cell did not answer does not count. Raises `StorageError`, and what placement raises.
+    """
+    leases = await context.read(API, leases_of_kind(tenure.kind))
+    first = next((lease for lease in leases if not lease.vacant), None)
+    if first is None or first.holder != tenure.holder:
+        return
+    after, silent = "", False
+    while noted := await context.read(API, noted_instances_after(after)):
+        ended = [uuid for uuid, cell in noted.items() if cell is None]
+        for cell, uuids in _by_cell(noted).items():
+            try:
+                ended += await context.read(f"cell/{cell}", find_in_error(tuple(uuids)))
+            except StorageError as error:
+                silent = True
+                values = {"cell": cell, "error": one_line(error)}
+                context.log("a cell cannot be asked of late claims", values, "debug")
+        await _free(context, ended)
+        after = [*noted][-1]
+    if not silent:
+        await context.write(API, count_look())
+
+
+def _by_cell(noted: Mapping[str, str | None]) -> dict[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for uuid, cell in noted.items():
+        if cell is not None:
+            found[cell].append(uuid)
+    return found
+
+
+async def _free(context: PlacementContext, ended: Collection[str]) -> None:
+    outcome = await free_claims(context, ended)
+    for uuid, error in outcome.refused.items():
+        values = {"instance": uuid, "error": one_line(error)}
+        context.log("a claim cannot be freed", values, "warning")
+    for uuid in outcome.freed:
+        values = {"instance": uuid}
+        context.log("a claim that came after the end of its instance is freed", values, "warning")

@@ -15,10 +15,12 @@ import msgspec
 
 from roost.conductor.claim_release import free_claims
 from roost.conductor.context import PlacementContext
-from roost.conductor.possible_cells import possible_cells
 from roost.model.instance import Requester
+from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
+from roost.state.api_database.cell_mappings import mapped_cells
 from roost.state.api_database.mappings import (
+    ANYWHERE,
     DeleteMapped,
     InstanceMapping,
     find_free_deletions,
@@ -156,6 +158,26 @@ async def carry_deletions(context: PlacementContext, deletions: Deletions) -> No
     except Exception as error:
         # Placement over HTTP fails with the errors of its transport too.
         context.log("deletions are ended later", {"error": one_line(error)}, "warning")
+
+
+async def possible_cells(
+    context: Context, mappings: Collection[InstanceMapping]
+) -> dict[str, tuple[str, ...]]:
+    """Return by uuid the cells that each instance may be in, or on its way to. Raises `StorageError`.
+
+    An instance that may be anywhere may be in each cell that is mapped now, also in a cell that this process
+    has not opened: work that needs all cells waits for that one.
+    """
+    anywhere: tuple[str, ...] = ()
+    if any(mapping.cell is None and mapping.epoch == ANYWHERE for mapping in mappings):
+        anywhere = tuple(await context.read(API, mapped_cells))
+    found: dict[str, tuple[str, ...]] = {}
+    for mapping in mappings:
+        if mapping.cell is not None:
+            found[mapping.instance_uuid] = (mapping.cell,)
+        else:
+            found[mapping.instance_uuid] = anywhere if mapping.epoch == ANYWHERE else ()
+    return found
 
 
 async def _freed(context: PlacementContext, ended: Sequence[Deletion]) -> tuple[str, ...]:

@@ -1,11 +1,17 @@
-"""Facts of an instance whose build failed: its request, its claim, and the reasons of the failures."""
+"""An instance whose build failed: its request, its claim, and the reasons of the failures.
+
+Its row is updated to a newer claim in placement first: see `roost.state.cell_database.reshapes`.
+"""
 
 from collections.abc import Sequence
 
 import msgspec
 
+from roost.conductor.context import PlacementContext
 from roost.model.instance import Instance
 from roost.model.spec import Flavor, RequestSpec, Selection
+from roost.state.cell_database.arrivals import find_instances
+from roost.state.cell_database.reshapes import Claimed, follow_claims
 
 
 def claimed_by(instance: Instance, cell: str) -> Selection:
@@ -36,3 +42,24 @@ def all_reasons(attempts: Sequence[str], refusals: Sequence[str]) -> str:
     return f"Exceeded maximum number of retries after {len(attempts)} attempts: " + "; ".join(
         (*attempts, *refusals)
     )
+
+
+async def follow_claim(context: PlacementContext, database: str, instance: Instance) -> bool:
+    """Update the row of an instance to its claim in placement, if that is newer and on the same node.
+
+    Returns whether the row differs now from the one that ``instance`` was read from, by this or another
+    change. Raises `StorageError`, and what placement raises.
+    """
+    if instance.node is None:
+        return False
+    held = (await context.placement.holdings((instance.uuid,))).get(instance.uuid)
+    if held is not None:
+        tree = await context.placement.tree(instance.node)
+        claimed = {instance.uuid: Claimed(held.allocations, held.consumer.generation)}
+        names = {each.uuid: each.name for each in tree}
+        follow = follow_claims(instance.node, names, claimed, context.clock())
+        if await context.write(database, follow):
+            values = {"instance": instance.uuid, "host": instance.host}
+            context.log("the row of an instance follows its claim, which was reshaped", values)
+    row = (await context.read(database, find_instances((instance.uuid,)))).get(instance.uuid)
+    return row is None or row.selection != instance.selection

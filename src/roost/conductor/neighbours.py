@@ -12,12 +12,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
-from roost.conductor.instance_types import (
-    WantedInstances,
-    WantedNetwork,
-    WantedPortGroup,
-    WantedPortResources,
-)
+from roost.conductor.instances.network_types import WantedNetwork, WantedPortGroup, WantedPortResources
+from roost.conductor.instances.types import WantedInstances
 from roost.fleet.hardware.pci_ports import ON_DEVICES, VnicType
 from roost.model.device_profiles import PROFILE
 from roost.model.request import RequestGroup

@@ -18,10 +18,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from roost.conductor.backoff import Backoff
+from roost.conductor.backoff import CarryOptions
 from roost.conductor.claim_release import free_claims
 from roost.conductor.context import SuperConductorContext
-from roost.conductor.possible_cells import possible_cells
+from roost.conductor.deletions import possible_cells
 from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
 from roost.model.spec import Destination, RequestSpec
 from roost.placement.errors import PlacementError
@@ -41,21 +41,9 @@ from roost.state.api_database.build_requests import (
     take_over_mappings,
 )
 from roost.state.api_database.cell_mappings import CELL0
-from roost.state.api_database.late_claims import note_late_claims
+from roost.state.api_database.past import note_late_claims
 from roost.state.api_database.tables import API
 from roost.state.cell_database.arrivals import AddInstances, Arrival, settle_takeover
-
-
-class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of carrying requests.
-
-    ``max_attempts``: hosts tried for an instance, the first included. ``backoff``: how often a request that
-    fails is tried, and after which pauses; an outage of a database, of placement or of the scheduler is
-    waited out.
-    """
-
-    max_attempts: int = 3
-    backoff: Backoff = Backoff()
 
 
 class Fenced(Exception):

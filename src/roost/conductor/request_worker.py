@@ -3,10 +3,11 @@
 import math
 from collections import defaultdict
 
+from roost.conductor.backoff import CarryOptions
+from roost.conductor.claim_release import LOOK_SECONDS, free_late_claims
 from roost.conductor.context import SuperConductorContext
 from roost.conductor.deletions import Deletions, accept_deletion, carry_deletions, take_deletions
-from roost.conductor.late_claims import LOOK_SECONDS, free_late_claims
-from roost.conductor.request_progress import CarryOptions, carry_through
+from roost.conductor.request_progress import carry_through
 from roost.conductor.time_limits import DAY
 from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest, Requester

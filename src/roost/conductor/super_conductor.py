@@ -14,13 +14,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import structlog
 
 from roost.conductor.audit.rounds import AuditOptions, audit, audit_tenure
-from roost.conductor.backoff import Backoff
+from roost.conductor.backoff import Backoff, CarryOptions
 from roost.conductor.context import AsyncioConductorContext, SchedulerLike
 from roost.conductor.deletions import carry_deletions
 from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.request_check import clean_request
-from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
 from roost.conductor.words.drains import look_at_drains, watch_drains
 from roost.model.idempotency import KeyedAnswer

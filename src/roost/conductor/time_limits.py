@@ -15,8 +15,8 @@ from roost.state.cell_database.building import fail_attempts
 from roost.state.cell_database.conductor_work import work_topic
 from roost.state.cell_database.deletions import end_deletions
 from roost.state.cell_database.history import PRUNED_AT_ONCE, prune_past
-from roost.state.cell_database.host_work import Stamp, attempts_assigned, deletions_awaited
-from roost.state.leases import Standstill
+from roost.state.cell_database.host_work import attempts_assigned, deletions_awaited
+from roost.state.leases import Stamp, Standstill
 from roost.storage import StorageError
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from roost.records.backend import RecordOptions
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.configuration import all_options as scheduler_options
 from roost.scheduler.configuration import options_from
-from roost.state.api_database.api_database import ApiDatabaseOptions
 from roost.state.api_database.cell_mappings import CellMapping, cell_options, section_of, url_of
+from roost.state.api_database.tables import ApiDatabaseOptions
 from roost.storage import DatabaseUrl, configured_url
 
 _NO_API_DATABASE: Final = "no database of the conductors: set connection in [api_database]"

@@ -11,7 +11,7 @@ from roost.bench.replay.remote import RemoteReplay, alike, body_of
 from roost.bench.replay.runner import layout_of
 from roost.bench.replay.workload import Bin, Host, Workload, WorkloadHostTree, WorkloadRequest, into_bins
 from roost.conductor.http import create_app
-from roost.conductor.instance_types import MOST_AT_ONCE, WantedInstances
+from roost.conductor.instances.types import MOST_AT_ONCE, WantedInstances
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import Flavor
 from roost.web.auth import NoAuth

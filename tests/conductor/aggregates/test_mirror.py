@@ -15,7 +15,7 @@ from roost.model.aggregate import Aggregate
 from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.interface import Provider
 from roost.placement.service import PlacementService
-from roost.state.api_database.aggregates.differences import AggregateDifference, differences
+from roost.state.api_database.aggregates.known import AggregateDifference, differences
 from roost.state.api_database.aggregates.store import AggregateChanges
 from roost.storage import DatabaseUnavailable
 from support.conducting import conducting

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from roost.model.node import NodeReport
-from roost.state.api_database import asking_cells
+from roost.state.api_database import open_cells
 from roost.storage import DatabaseUnavailable
 from support.conducting import request
 from support.conductor_api import ADMIN, TOKEN, api, detail
@@ -193,7 +193,7 @@ def test_no_cell_that_is_away_holds_up_what_concerns_nodes_of_others(
         async with api(tmp_path) as (now, client):
             client.headers.update(ADMIN)
             mixed = await made(client, "mixed", {}, "a", "d")
-            monkeypatch.setattr(asking_cells, "CELL_SECONDS", 0.05)
+            monkeypatch.setattr(open_cells, "CELL_SECONDS", 0.05)
             monkeypatch.setattr(now.cells["cell2"], "read", away)
             isolated = {"name": "mixed", "metadata": {"filter_tenant_id": "p"}, "generation": 2}
             told = await client.put(mixed, json=isolated)

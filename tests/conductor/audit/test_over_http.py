@@ -13,7 +13,7 @@ from roost.conductor.audit.findings import DRY_RUN
 from roost.conductor.audit.rounds import AuditOptions, audit_round, audit_tenure
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.state.api_database.audit import ask_for_audit_round, read_audit_state
-from roost.state.api_database.late_claims import note_late_claims
+from roost.state.api_database.past import note_late_claims
 from roost.state.leases import LeaseTimes, Tenure, renew
 from support.conducting import Conductors
 from support.conductor_api import ADMIN, TOKEN, api

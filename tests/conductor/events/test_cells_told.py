@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from roost.conductor.events.cell_outages import SeenOutage, note_outages_now
+from roost.conductor.events.observed import SeenOutage, note_outages_now
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.state.api_database.cell_mappings import CellMapping, write_cell_mappings
 from roost.state.api_database.events import events_after

@@ -4,7 +4,7 @@ import pytest
 
 from roost.model.instance import ERROR
 from roost.state.api_database.build_requests import MapInstances
-from roost.state.api_database.late_claims import note_late_claims
+from roost.state.api_database.past import note_late_claims
 from support.simulation.process import Process
 from support.simulation.scripted import Scripted
 

@@ -10,11 +10,11 @@ from roost.agent.protocol.questions import Confirm
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, FAILED, LOST
 from roost.process.context import Context
 from roost.state.api_database.build_requests import FinishRequest, MapInstances
-from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.conductor_work import reassign_instance
 from roost.state.cell_database.host_admission import accept_held_host, read_held_hosts
 from roost.state.cell_database.nodes import read_signs
+from roost.state.leases import ObservedLiveness
 from roost.storage import StorageError
 from support.simulation import faults
 from support.simulation.process import PLACEMENT, SCHEDULER, Process

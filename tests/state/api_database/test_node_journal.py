@@ -21,8 +21,7 @@ from roost.scheduler.nodes.feed import NodeFeed
 from roost.scheduler.nodes.journal import JournalWriter, PastTable
 from roost.scheduler.nodes.table import NodeTable
 from roost.state.api_database.aggregates.store import AggregateStore
-from roost.state.api_database.node_events_codec import EventDecoder, EventEncoder
-from roost.state.api_database.node_journal import JournalMissing, NodeJournals
+from roost.state.api_database.node_journal import EventDecoder, EventEncoder, JournalMissing, NodeJournals
 from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database, DatabaseUnavailable
 from support.cells import opened_cell

@@ -21,7 +21,7 @@ from roost.state.leases import (
     renew_lease,
     watch_leases,
 )
-from roost.state.leases.table import leases
+from roost.state.leases.lease import leases
 from roost.storage import StorageError, Transaction
 from support.seeds import nightly_seed
 from support.simulation.databases import SimulatedDatabase

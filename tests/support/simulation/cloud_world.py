@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from roost.agent.protocol.questions import Call
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
+from roost.conductor.backoff import CarryOptions
 from roost.conductor.history.timeline import actions_of
-from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
 from roost.model.instance import ERROR, BuildRequest, Instance

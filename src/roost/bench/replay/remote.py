@@ -19,7 +19,7 @@ import msgspec
 from roost.bench.errors import ReplayError
 from roost.bench.replay.summary import Latency, Summary
 from roost.bench.replay.workload import Bin, Workload, WorkloadRequest
-from roost.conductor.instance_types import MOST_AT_ONCE, AcceptedInstances
+from roost.conductor.instances.types import MOST_AT_ONCE, AcceptedInstances
 from roost.model.instance import ACTIVE, ERROR
 from roost.web.auth.credentials import Caller, Credentials
 from roost.web.auth.identity import IdentityUnavailable

@@ -19,7 +19,6 @@ from roost.agent.protocol.questions import (
 )
 from roost.agent.protocol.types import (
     SIZE,
-    Build,
     Destroy,
     HistoryPosition,
     Opened,
@@ -29,19 +28,22 @@ from roost.agent.protocol.types import (
     digest_of,
 )
 from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
+from roost.conductor.agent_endpoint.host_orders import HostOrders, Known
 from roost.conductor.agent_endpoint.name_owners import NodeNamesJudge
-from roost.conductor.agent_endpoint.new_nodes import NewNodesJudge
-from roost.conductor.agent_endpoint.new_work import Known, new_work
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
-from roost.conductor.agent_endpoint.polls import NotStored, PollLate, PollStored, StorePoll
-from roost.conductor.agent_endpoint.refusals import ReportRefusals
+from roost.conductor.agent_endpoint.refusals import NewNodesJudge, ReportRefusals
 from roost.conductor.agent_endpoint.sessions import OpenSession, close_session, hold_session, refusal_of
-from roost.conductor.agent_endpoint.too_old import work_for
+from roost.conductor.agent_endpoint.transactions import (
+    ConfirmBuild,
+    NotStored,
+    PollLate,
+    PollStored,
+    StorePoll,
+    renew_host_token,
+)
 from roost.conductor.agent_endpoint.tree_reshape import settle_cut_off
 from roost.conductor.agent_endpoint.trees import answer_of_tree
-from roost.conductor.agent_endpoint.works import ConfirmBuild, renew_host_token
-from roost.model.instance import DELETING, AttemptKey, DestroyOrder
-from roost.model.text import error_text
+from roost.model.instance import AttemptKey, DestroyOrder
 from roost.model.token import host_token_of, token_digest
 from roost.process.context import Routine, lasting
 from roost.state.cell_database.conductor_work import work_topic
@@ -116,9 +118,8 @@ class AgentEndpoint:
         self._new_nodes = NewNodesJudge(context, self._database)
         self._names = NodeNamesJudge(context, context.names, cell, self._database)
         self._refusals = ReportRefusals(context, self._database)
+        self._orders = HostOrders(context, cell, self._times.look, self._times.build)
         self._compared: dict[str, _Listed] = {}
-        self._waiting: dict[str, Known] = {}
-        self._found: dict[str, HostWork] = {}
         self._seen: dict[str, _Seen] = {}
         self._identity: DatabaseIdentity | None = None
 
@@ -126,7 +127,7 @@ class AgentEndpoint:
         """Return the coroutines that a process runs besides the answers."""
         context = self._context
         return [
-            lasting(context, "look_for_work", self._look_for_work),
+            lasting(context, "look_for_work", self._orders.look_for_work),
             lasting(context, "settle_reshapes", lambda: settle_cut_off(context, self._database, self.cell)),
             lasting(
                 context,
@@ -247,11 +248,11 @@ class AgentEndpoint:
                 raise refusal_of(poll.session)
             accepted = noted
         else:
-            orders = await self._orders(stored.work, known, poll.service_version)
+            orders = await self._orders.unknown(stored.work, known, poll.service_version)
         is_wrong = poll.disabled is not None and stored.is_disabled not in (None, poll.disabled)
         if not (orders or wants_guests or wants_reports or accepted or is_wrong) and left > 0:
             if poll.held is None:
-                orders = await self._wait(poll, known, began + left)
+                orders = await self._orders.wait(poll, known, began + left)
             else:
                 await self._context.sleep(left)
         position = await self._position(poll.session.epoch, stored.before)
@@ -309,61 +310,6 @@ class AgentEndpoint:
         if self._identity is None:
             self._identity = await self._context.read(self._database, read_identity)
         return HistoryPosition(self._identity.uuid, self._identity.incarnation, epoch, counter)
-
-    async def _wait(self, poll: Poll, known: Known, until: float) -> tuple[Order, ...]:
-        """Wait for work of a host that it does not know."""
-        host = poll.session.host
-        wakes = self._context.listen(f"{orders_topic(self.cell)}/{host}")
-        self._found.pop(host, None)
-        try:
-            while (left := until - self._context.monotonic()) > 0:
-                self._waiting[host] = known
-                await wakes.wait(left)
-                work = self._found.pop(host, None)
-                if work is None:
-                    continue
-                if orders := await self._orders(work, known, poll.service_version):
-                    return orders
-            return ()
-        finally:
-            # Of several polls of a host the last one is registered.
-            if self._waiting.get(host) is known:
-                del self._waiting[host]
-
-    async def _orders(self, work: HostWork, known: Known, version: int) -> tuple[Order, ...]:
-        """Return the orders to an agent of a version that it does not know."""
-        work = await work_for(self._context, self._database, self.cell, work, version)
-        orders: list[Order] = []
-        for each in work.instances:
-            if each.state == DELETING:
-                orders.append(Destroy(each.uuid, each.attempt))
-            else:
-                orders.append(Build(each, self._times.build))
-        orders += [Destroy(each.instance, each.attempt) for each in work.orders]
-        return tuple(order for order in orders if (isinstance(order, Destroy), *order.key) not in known)
-
-    async def _look_for_work(self) -> None:
-        """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed."""
-        wakes = self._context.listen(orders_topic(self.cell))
-        failing = False
-        while True:
-            await wakes.wait(self._times.look)
-            if not self._waiting:
-                continue
-            try:
-                found = await new_work(self._context, self._database, dict(self._waiting))
-                failing = False
-            except StorageError as error:
-                if not failing:
-                    values = {"cell": self.cell, "error": error_text(error)}
-                    self._context.log("work of hosts cannot be read", values, "warning")
-                failing = True
-                await self._context.sleep(self._times.look)
-                continue
-            for host, work in found.items():
-                if self._waiting.pop(host, None) is not None:
-                    self._found[host] = work
-                    self._context.wake(f"{orders_topic(self.cell)}/{host}")
 
     def _wants_guests(self, poll: Poll, now: float) -> bool:
         """Return whether the guests of a host are to be compared.

@@ -8,7 +8,7 @@ import msgspec
 
 from roost.model.text import error_text
 from roost.model.token import token_digest
-from roost.state.api_database.asking_cells import CELL_SECONDS
+from roost.state.api_database.open_cells import CELL_SECONDS
 from roost.state.cell_database import Cell
 from roost.state.cell_database.host_admission import HostToken, read_host_tokens, use_token
 from roost.storage import StorageError

@@ -18,8 +18,8 @@ from roost.agent.protocol.types import (
 )
 from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
 from roost.conductor.agent_endpoint.sessions import SessionGone, refusal_of
+from roost.conductor.agent_endpoint.transactions import reaches_root
 from roost.conductor.agent_endpoint.tree_reshape import reshape, settle
-from roost.conductor.agent_endpoint.works import reaches_root
 from roost.state.cell_database.hosts import hosts_called, note_providers
 from roost.state.cell_database.reshapes import ReshapeMark, find_reshape_mark
 from roost.storage import transaction

@@ -10,14 +10,14 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from roost.conductor.aggregates.provider_aggregates import MirrorPlacement, bring
-from roost.conductor.hosts.node_owners import NodeOwners
+from roost.conductor.hosts.names import NodeOwners
 from roost.conductor.words.words import Words
 from roost.model.aggregate import Aggregate
 from roost.model.instance import Requester
 from roost.state.api_database.aggregates.errors import AggregateChanged, UnknownNodeName, ZoneInUse
 from roost.state.api_database.aggregates.store import AggregateStore, Answer, Judge
 from roost.state.api_database.aggregates.zones import ZoneChange
-from roost.state.api_database.asking_cells import ask_for_all, ask_until
+from roost.state.api_database.open_cells import ask_for_all, ask_until
 from roost.state.cell_database import Cell
 from roost.state.cell_database.nodes import NodeName, count_instances, names_of, nodes_called
 from roost.storage import StorageError

@@ -12,8 +12,12 @@ from roost.conductor.backoff import Backoff
 from roost.ledger import LedgerError
 from roost.model.text import error_text
 from roost.placement.errors import PlacementError
-from roost.state.api_database.aggregates.differences import AggregateDifference, differences
-from roost.state.api_database.aggregates.known import AggregateSource, KnownAggregates
+from roost.state.api_database.aggregates.known import (
+    AggregateDifference,
+    AggregateSource,
+    KnownAggregates,
+    differences,
+)
 from roost.state.cell_database.cell import changed
 from roost.storage import StorageError
 

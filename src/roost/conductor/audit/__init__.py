@@ -5,8 +5,8 @@
     findings            observed differences, and the repair of each: pure
     repairs             the repairs, each a write that fails if its subject has changed since
     rounds              the rounds: all instances in small steps, a second look, the repairs
-    operations          the operations of ``/v1/audit``, and their policy rules
-    handlers, types     their handlers, bodies and queries
+    operations          the operations of ``/v1/audit``, their handlers and policy rules
+    types               their bodies and queries
 
 Rounds, findings and repairs are stored by `roost.state.api_database.audit`. Of all super conductors one holds
 its lease `LEASE`. A difference is a finding when a second look, half a minute later, sees exactly the same:

@@ -18,9 +18,8 @@ from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.cell_mappings import CellMapping, mapped_cells
-from roost.state.api_database.late_claims import find_noted
 from roost.state.api_database.mappings import InstanceMapping, find_mappings
-from roost.state.api_database.past import find_past
+from roost.state.api_database.past import find_noted, find_past
 from roost.state.api_database.request_reads import waiting_requests
 from roost.state.api_database.tables import API
 from roost.state.cell_database.arrivals import find_instances

@@ -16,7 +16,7 @@ from roost.model.names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
 from roost.scheduler.selection.claim_result import one_line
-from roost.state.api_database.aggregates.differences import differences
+from roost.state.api_database.aggregates.known import differences
 from roost.state.api_database.audit import AuditFinding
 from roost.state.api_database.cell_mappings import mapped_cells
 from roost.state.api_database.tables import API, host_aggregate_members, host_aggregates

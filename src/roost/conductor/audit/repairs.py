@@ -6,6 +6,9 @@ deleted consumers. The next round frees such a claim.
 
 from collections.abc import Callable, Mapping
 
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
 from roost.conductor.audit.findings import (
     CLAIM_AGAIN,
     DESTROY_GUEST,
@@ -14,17 +17,19 @@ from roost.conductor.audit.findings import (
     Observed,
 )
 from roost.conductor.context import PlacementContext
-from roost.conductor.mapped_again import map_again
-from roost.model.instance import DestroyOrder
+from roost.model.instance import DestroyOrder, Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.process.context import Routine
 from roost.scheduler.selection.claim_result import is_outage, one_line
 from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.audit import DONE
-from roost.state.api_database.tables import API
+from roost.state.api_database.mappings import InstanceMapping
+from roost.state.api_database.past import find_past
+from roost.state.api_database.tables import API, instance_mappings
 from roost.state.cell_database.building import note_claimed_again
 from roost.state.cell_database.host_work import give_orders
+from roost.storage import insert_missing, transaction
 
 
 async def repair(context: PlacementContext, action: str, observed: Observed) -> str:
@@ -109,3 +114,33 @@ _REPAIRS: Mapping[str, Callable[[PlacementContext, Observed], Routine[str | None
     DESTROY_GUEST: _destroy_guest,
     MAP_AGAIN: _map_again,
 }
+
+
+@transaction
+def map_again(connection: Connection, instance: Instance, cell: str, seen: InstanceMapping | None) -> bool:
+    """Map an instance to the cell that has it, unless its mapping has changed; returns whether it was mapped.
+
+    ``seen``: the mapping that the audit has read, None if there was none. ``instance``: the row in the cell.
+    An instance that has ended in the meantime gets no mapping.
+    """
+    of = instance
+    here = instance_mappings.c.instance_uuid == of.uuid
+    row = connection.execute(sa.select(instance_mappings).where(here).with_for_update()).one_or_none()
+    if (row and InstanceMapping(*row)) != seen or find_past((of.uuid,))(connection):
+        return False
+    if row is not None:
+        epoch = max(row.epoch, of.epoch)
+        connection.execute(sa.update(instance_mappings).where(here).values(cell=cell, epoch=epoch))
+        return True
+    values = {
+        "instance_uuid": of.uuid,
+        "cell": cell,
+        "epoch": of.epoch,
+        "request_id": of.request_id,
+        "project_id": of.project_id,
+        "user_id": of.user_id,
+        "deleted": False,
+        "accepted_at": None,
+    }
+    insert_missing(connection, sa.insert(instance_mappings), values)
+    return True

@@ -1,20 +1,27 @@
-"""Events of hosts and processes that come and go, from two looks at their leases.
+"""Events of hosts, processes and cells that come and go, each written once.
 
 Several conductors observe the same leases, each at its own times, and each event is to be written once. So an
 event has a mark, made of facts that all observers see alike. A lease that stands still has one counter for
 all, and keeps it when it is vacated; each holder has a nonce, and a start (``since``) that its lease keeps
 too.
+
+Conductors have no common facts of a cell's database that is away, to tell two outages apart. So the mapping
+of the cell has the begin of the outage, and a conductor writes an event only if it changes that.
 """
 
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 
 import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from roost.state.api_database.event_types import CloudEvent, EventKind
-from roost.state.api_database.events import MarkedEvent
+from roost.state.api_database.events import MarkedEvent, append_events
+from roost.state.api_database.tables import cell_mappings
 from roost.state.cell_database.host_work import SESSION
 from roost.state.leases import Lease
+from roost.storage import transaction
 
 
 class LeaseLook(msgspec.Struct, frozen=True):
@@ -84,3 +91,30 @@ def _of_task(name: str, before: LeaseLook, now: LeaseLook) -> str | None:
     if new is None or new.vacant or (old is not None and old.holder == new.holder):
         return None
     return f"{new.since!r} {new.holder}"
+
+
+class SeenOutage(msgspec.Struct, frozen=True):
+    """The database of a cell is ``away``, for a reason, or answers. ``at``: seconds since the epoch."""
+
+    cell: str
+    away: bool
+    at: float
+    why: str | None = None
+
+
+@transaction
+def note_outages_now(connection: Connection, seen: tuple[SeenOutage, ...]) -> None:
+    """Write events of cells that are away, and of those that answer again, unless they are written."""
+    events = []
+    for each in seen:
+        this = cell_mappings.c.name == each.cell
+        since = connection.execute(sa.select(cell_mappings.c.away_since).where(this)).scalar()
+        if (since is not None) == each.away:
+            continue
+        told = cell_mappings.c.away_since.is_(None) == each.away
+        new = sa.update(cell_mappings).where(this, told)
+        if connection.execute(new.values(away_since=each.at if each.away else None)).rowcount:
+            detail = each.why if since is None else f"after {max(0.0, each.at - since):,.0f} s"
+            kind: EventKind = "cell_down" if each.away else "cell_up"
+            events.append(CloudEvent(at=each.at, kind=kind, cell=each.cell, detail=detail))
+    append_events(connection, events)

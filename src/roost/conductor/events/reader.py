@@ -12,10 +12,10 @@ from sqlalchemy.engine import Connection
 from roost.conductor.events.merge import LogPart, merged
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.model.instance import ASSIGNED
-from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.cell_mappings import mapped_cells
 from roost.state.api_database.event_types import INSTANCE, CloudEvent, EventKind, EventPage, EventsQuery
 from roost.state.api_database.events import EventFilter, ReadEvents, events_after, time_of
+from roost.state.api_database.open_cells import ask_cell
 from roost.state.api_database.past import requesters_of_deletions
 from roost.state.cell_database import Cell
 from roost.state.cell_database.state_changes import ReadChanges, StateChange, changes_after

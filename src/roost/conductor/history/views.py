@@ -8,11 +8,11 @@ from sqlalchemy.engine import Connection
 
 from roost.conductor.history.timeline import actions_of
 from roost.conductor.history.types import InstanceHistory
-from roost.conductor.instance_types import SCHEDULING, UNKNOWN
+from roost.conductor.instances.types import SCHEDULING, UNKNOWN
 from roost.model.instance import DELETING, GONE
 from roost.process.logs.outages import OutageLines
 from roost.records import RecordQueue, RecordsError, RunWithAttempts, Search, SearchableRecords
-from roost.state.api_database.asking_cells import CELL_SECONDS, ask_cell
+from roost.state.api_database.open_cells import CELL_SECONDS, ask_cell
 from roost.state.api_database.past import KnownInstance, find_known
 from roost.state.cell_database import Cell
 from roost.state.cell_database.history import StoredHistory, read_history

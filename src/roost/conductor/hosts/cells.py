@@ -17,7 +17,6 @@ from roost.model.errors import OperatorError
 from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import Requester
 from roost.model.operator_word import SaidWord, Subject
-from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.cell_mappings import (
     CELL0,
     CellMapping,
@@ -28,9 +27,9 @@ from roost.state.api_database.cell_mappings import (
 )
 from roost.state.api_database.event_types import CloudEvent, EventKind
 from roost.state.api_database.events import with_events
-from roost.state.api_database.host_errors import CellInUse, CellUnavailable, NoSuchCell
+from roost.state.api_database.host_mappings import CellInUse, CellUnavailable, NoSuchCell
 from roost.state.api_database.kept_answers import Once
-from roost.state.api_database.open_cells import OpenCells
+from roost.state.api_database.open_cells import OpenCells, ask_cell
 from roost.state.api_database.operator_words import withdraw_words
 from roost.state.api_database.tables import cell_mappings, host_mappings, instance_mappings
 from roost.state.cell_database import Cell

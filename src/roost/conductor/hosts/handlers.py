@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from roost.conductor.hosts.cells import CellRegistry, SeenCell
-from roost.conductor.hosts.features import held_back_by
-from roost.conductor.hosts.registry import HostRegistry, Located
+from roost.conductor.hosts.lookup import Located
+from roost.conductor.hosts.registry import HostRegistry
 from roost.conductor.hosts.types import (
     AddedHost,
     AddedHosts,
@@ -29,7 +29,7 @@ from roost.conductor.hosts.types import (
     WantedHosts,
     WantedMove,
 )
-from roost.conductor.hosts.watch import UNKNOWN, ServiceWatch
+from roost.conductor.hosts.watch import UNKNOWN, ServiceWatch, held_back_by
 from roost.conductor.requester import owner_of, requester_of
 from roost.model.service_version import FEATURES
 from roost.placement.interface import Provider
@@ -71,7 +71,7 @@ async def list_hosts(service: HostService, req: Request, resp: Response) -> Host
     marker: str | None = query.marker or ""
     silent: set[str] = set()
     for _ in range(MOST_PAGES):
-        page = await service.hosts.page(query.limit - len(chosen), marker or "", query.cell)
+        page = await service.hosts.lookup.page(query.limit - len(chosen), marker or "", query.cell)
         shown = (_shown(service, each) for each in page.hosts)
         chosen += [each for each in shown if _is_chosen(each, query)]
         silent.update(page.silent)
@@ -84,7 +84,7 @@ async def list_hosts(service: HostService, req: Request, resp: Response) -> Host
 async def show_host(service: HostService, req: Request, resp: Response, host: str) -> ShownHost:
     """Show a host."""
     query: HostQuery = req.query
-    return _shown(service, await service.hosts.find(host, query.cell))
+    return _shown(service, await service.hosts.lookup.find(host, query.cell))
 
 
 async def change_host(service: HostService, req: Request, resp: Response, host: str) -> ShownHost:
@@ -138,7 +138,7 @@ async def remove_host(service: HostService, req: Request, resp: Response, host: 
 async def list_nodes(service: HostService, req: Request, resp: Response, host: str) -> HostNodes:
     """List the nodes of a host."""
     query: HostQuery = req.query
-    cell, nodes = await service.hosts.nodes(host, query.cell)
+    cell, nodes = await service.hosts.lookup.nodes(host, query.cell)
     return HostNodes(host, cell, [_node(each) for each in nodes])
 
 

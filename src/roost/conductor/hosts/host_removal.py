@@ -1,16 +1,17 @@
 """Removes hosts and nodes from cells, with their providers, and ends instances known to be gone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import structlog
 
-from roost.conductor.hosts.providers import remove_providers
 from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
 from roost.conductor.words.words import Words
 from roost.model.instance import ACTIVE, LOST, STARTING, Requester
 from roost.model.operator_word import Subject
+from roost.placement.errors import HasChildren, ProviderInUse
+from roost.placement.errors import NotFound as NoSuchProvider
 from roost.placement.interface import Placement, Provider
-from roost.state.api_database.host_errors import HostInUse, HostIsUp
+from roost.state.api_database.host_mappings import HostInUse, HostIsUp
 from roost.state.cell_database import Cell
 from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.host_admission import revoke_tokens
@@ -154,3 +155,45 @@ def _check_empty(described: CellHost) -> None:
         raise HostInUse(
             f"host {host!r} has not acknowledged {described.orders} orders to destroy: guests may run there"
         )
+
+
+async def remove_providers(placement: Placement, root: str, made: Collection[str]) -> list[Provider]:
+    """Delete the providers of a tree that agents have ``made``, children first.
+
+    Returns the providers that stay: those that others made, and all their ancestors.
+
+    Raises:
+        HostInUse: instances have claims there; providers that were deleted before stay deleted.
+    """
+    tree = {provider.uuid: provider for provider in await placement.tree(root)}
+    if root in tree and tree[root].root != root:
+        # The provider is in another tree now, which is not the node's.
+        return [tree[root]]
+    staying: list[Provider] = []
+    kept: set[str] = set()
+    for provider in sorted(tree.values(), key=lambda each: _depth(tree, each), reverse=True):
+        if provider.uuid not in made or provider.uuid in kept:
+            staying.append(provider)
+            kept.add(provider.parent or "")
+            continue
+        try:
+            await placement.delete_provider(provider.uuid)
+        except NoSuchProvider:
+            continue
+        except HasChildren:
+            # Another client has made a child meanwhile.
+            staying.append(provider)
+            kept.add(provider.parent or "")
+        except ProviderInUse as error:
+            raise HostInUse(
+                f"provider {provider.uuid} ({provider.name}) has allocations in placement: delete its "
+                "instances, or wait until their claims are freed"
+            ) from error
+    return staying
+
+
+def _depth(tree: dict[str, Provider], provider: Provider) -> int:
+    depth, parent = 0, provider.parent
+    while parent is not None and parent in tree:
+        depth, parent = depth + 1, tree[parent].parent
+    return depth

@@ -1,69 +1,40 @@
 """Changes of hosts, with the rules that need several databases and placement."""
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
-
-from msgspec.structs import replace
 
 from roost.conductor.hosts.host_removal import HostRemoval
-from roost.conductor.hosts.new_names import check_names
-from roost.conductor.hosts.node_owners import NodeOwners
+from roost.conductor.hosts.lookup import HostLookup, Located
+from roost.conductor.hosts.names import NodeOwners, check_names
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.words.words import Words
 from roost.model.instance import Requester
-from roost.model.operator_word import SaidWord, Subject
+from roost.model.operator_word import Subject
 from roost.model.token import new_host_token, token_digest
 from roost.placement.interface import Placement, Provider
-from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.cell_mappings import CELL0
-from roost.state.api_database.host_errors import (
+from roost.state.api_database.host_mappings import (
     CellUnavailable,
     HostElsewhere,
-    NoSuchCell,
     NoSuchHost,
     NoSuchNode,
-)
-from roost.state.api_database.host_mappings import (
     cells_of_hosts,
     map_hosts,
-    mapped_hosts_after,
     remap_host,
     unmap_host,
 )
 from roost.state.api_database.node_names import release_names
+from roost.state.api_database.open_cells import ask_cell
 from roost.state.cell_database import Cell
 from roost.state.cell_database.host_admission import accept_held_host, issue_token
 from roost.state.cell_database.hosts import (
-    CellHost,
     CellNode,
     add_host_rows,
     describe_hosts,
-    hosts_after,
     nodes_of_host,
 )
 from roost.storage import Database
 from roost.web.errors import Conflict
-
-
-class Located(NamedTuple):
-    """A host of a cell. ``described``: None while the cell cannot be asked. ``said``: the last word of an
-    operator on it, None without one."""
-
-    host: str
-    cell: str
-    described: CellHost | None
-    said: SaidWord | None = None
-
-
-class LocatedHosts(NamedTuple):
-    """Hosts in order of names. ``following``: the marker of the next page. ``silent``: cells that cannot be
-    asked."""
-
-    hosts: list[Located]
-    following: str | None
-    silent: list[str]
 
 
 class HostRegistry:
@@ -81,7 +52,7 @@ class HostRegistry:
         words: Words,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.watch = watch
+        self.lookup = HostLookup(api, cells, words)
         self._words = words
         self._api = api
         self._cells = cells
@@ -97,7 +68,7 @@ class HostRegistry:
             HostElsewhere: a host is in another cell.
             Conflict: a host was added before, or another host has a node of its name.
         """
-        there = self._cell(cell)
+        there = self.lookup.cell(cell)
         if cell == CELL0:
             raise Conflict("cell0 has no hosts: it keeps what could not be placed")
         # After an interrupted addition the hosts are mapped, and the cell has all of them, or none.
@@ -114,50 +85,6 @@ class HostRegistry:
             raise HostElsewhere(f"host {host!r} is in cell {name}")
         return await self._enter(there, hosts)
 
-    async def page(self, limit: int, after: str = "", cell: str | None = None) -> LocatedHosts:
-        """Return a page of hosts, of all cells or of one. Raises `NoSuchCell`."""
-        cells = dict(self._cells) if cell is None else {cell: self._cell(cell)}
-        mapped = await self._api.read(mapped_hosts_after(limit + 1, after, cell))
-        answers = await asyncio.gather(
-            *(ask_cell(each, hosts_after(limit + 1, after)) for each in cells.values())
-        )
-        silent = [name for name, answer in zip(cells, answers, strict=True) if answer is None]
-        found = {(host, name) for host, name in mapped if name in silent or name not in cells}
-        for name, answer in zip(cells, answers, strict=True):
-            found.update((host, name) for host in answer or ())
-        names = sorted({host for host, _ in found})
-        listed = frozenset(names[:limit])
-        chosen = sorted(each for each in found if each[0] in listed)
-        described = await self._described(chosen, silent)
-        following = names[limit - 1] if len(names) > limit else None
-        hosts = [Located(host, name, described.get((host, name))) for host, name in chosen]
-        said = await self._words.store.of_hosts(names[:limit])
-        return LocatedHosts([_as_said(each, said) for each in hosts], following, silent)
-
-    async def find(self, host: str, cell: str | None = None) -> Located:
-        """Return a host. Raises `NoSuchHost`, `NoSuchCell`, and `HostElsewhere` if several cells have one."""
-        if cell is None:
-            cell = (await self._api.read(cells_of_hosts((host,)))).get(host)
-        if cell is not None:
-            there = self._cell(cell)
-            described = await ask_cell(there, describe_hosts((host,)))
-            if described is None:
-                return Located(host, cell, None)
-            if host not in described:
-                raise NoSuchHost(host)
-            return await self._as_said(Located(host, cell, described[host]))
-        found = []
-        for each in list(self._cells.values()):
-            described = await ask_cell(each, describe_hosts((host,)))
-            if described and host in described:
-                found.append(Located(host, each.name, described[host]))
-        if len(found) > 1:
-            names = " and ".join(each.cell for each in found)
-            raise HostElsewhere(f"host {host!r} is in cells {names}: name the cell")
-        if not found:
-            raise NoSuchHost(host)
-        return await self._as_said(found[0])
-
     async def enable(
         self,
         host: str,
@@ -166,53 +93,44 @@ class HostRegistry:
         cell: str | None = None,
         by: Requester | None = None,
     ) -> Located:
-        """Enable or disable a host for new instances. Its instances stay. Raises as `find`.
+        """Enable or disable a host for new instances. Its instances stay. Raises as `HostLookup.find`.
 
         The word counts when this returns: see `roost.conductor.words`. ``by``: the requester.
         """
-        located = await self.find(host, cell)
-        self._cell(located.cell)
+        located = await self.lookup.find(host, cell)
+        self.lookup.cell(located.cell)
         await self._words.say(Subject(located.cell, host), enabled, reason, by)
-        return await self._as_said(located)
+        return await self.lookup.as_said(located)
 
     async def renew_token(
         self, host: str, cell: str | None = None, *, revoke: bool = False
     ) -> tuple[str, str]:
-        """Return the cell of a host and a new token; the old tokens end when it is used. Raises as `find`.
+        """Return the cell of a host and a new token; the old tokens end when it is used.
 
-        ``revoke``: the old tokens end now.
+        ``revoke``: the old tokens end now. Raises as `HostLookup.find`.
         """
-        there = self._cell((await self.find(host, cell)).cell)
+        there = self.lookup.cell((await self.lookup.find(host, cell)).cell)
         return there.name, await self._issue(there, host, alone=revoke)
 
     async def accept(self, host: str, cell: str | None = None) -> None:
-        """Let a held agent carry out the orders of its cell again. Raises as `find`.
+        """Let a held agent carry out the orders of its cell again. Raises as `HostLookup.find`.
 
         Raises:
             Conflict: the agent does not wait for that.
         """
-        there = self._cell((await self.find(host, cell)).cell)
+        there = self.lookup.cell((await self.lookup.find(host, cell)).cell)
         if not await there.write(accept_held_host(host)):
             raise Conflict(f"the agent of host {host!r} is not held: it does not wait for an operator")
-
-    async def nodes(self, host: str, cell: str | None = None) -> tuple[str, list[CellNode]]:
-        """Return the cell of a host, and its nodes. Raises as `find`."""
-        there = self._cell((await self.find(host, cell)).cell)
-        said = await self._words.store.of_hosts((host,))
-        return there.name, [
-            each if (word := said.get(Subject(there.name, host, each.node))) is None else each.as_said(word)
-            for each in await there.read(nodes_of_host(host))
-        ]
 
     async def move(self, host: str, to: str, cell: str | None = None, by: Requester | None = None) -> str:
         """Move an empty host to another cell; returns its agent's token there. ``by``: the requester.
 
         Its agent must have ended. An interrupted move goes on where it stopped. Raises as `remove`.
         """
-        target = self._cell(to)
+        target = self.lookup.cell(to)
         if to == CELL0:
             raise Conflict("cell0 has no hosts: it keeps what could not be placed")
-        source = await self._cell_of(host, cell)
+        source = await self.lookup.cell_of(host, cell)
         # The target answers now, before the host leaves.
         if host in await target.read(describe_hosts((host,))):
             raise Conflict(f"host {host!r} is in cell {to} already")
@@ -244,7 +162,7 @@ class HostRegistry:
             HostInUse: it has instances, claims or orders, or its agent has come meanwhile.
             HostIsUp: its agent shows signs of life.
         """
-        there = await self._cell_of(host, cell)
+        there = await self.lookup.cell_of(host, cell)
         removed = await self._removal.remove(there, host, evidence, by)
         unmap = unmap_host(host, there.name, self._clock(), by, was_there=removed is not None)
         if not await self._api.write(unmap) and removed is None:
@@ -260,12 +178,13 @@ class HostRegistry:
         cell: str | None = None,
         by: Requester | None = None,
     ) -> CellNode:
-        """Enable or disable a node for new instances. Its instances stay. Raises `NoSuchNode`, and as `find`.
+        """Enable or disable a node for new instances. Its instances stay.
 
-        Raises `CellUnavailable`: its cell cannot be asked, and the node is not found elsewhere.
+        Raises `NoSuchNode`, and as `HostLookup.find`. Raises `CellUnavailable`: its cell cannot be asked, and
+        the node is not found elsewhere.
         """
-        name = (await self.find(host, cell)).cell
-        nodes = await ask_cell(self._cell(name), nodes_of_host(host))
+        name = (await self.lookup.find(host, cell)).cell
+        nodes = await ask_cell(self.lookup.cell(name), nodes_of_host(host))
         found = next((each for each in nodes or () if each.node == node), None)
         if nodes is None and (known := await self._owners.of_host(host, node)) is not None:
             found = CellNode(node, known.nodename, None, None)
@@ -280,14 +199,15 @@ class HostRegistry:
     async def remove_node(self, host: str, node: str, cell: str | None = None) -> tuple[str, list[Provider]]:
         """Remove a node of a host that has no instances, with its providers; returns as `remove`.
 
-        An agent that still reports it makes it anew. Raises `NoSuchNode`, `HostInUse`, and as `find`.
+        An agent that still reports it makes it anew. Raises `NoSuchNode`, `HostInUse`, and as
+        `HostLookup.find`.
         """
-        name, nodes = await self.nodes(host, cell)
+        name, nodes = await self.lookup.nodes(host, cell)
         if node not in {each.node for each in nodes}:
             # An interrupted removal has not freed the name.
             await self._api.write(release_names(host, name, node))
             raise NoSuchNode(f"host {host!r} has no node {node!r}")
-        kept = await self._removal.remove_node(self._cell(name), host, node)
+        kept = await self._removal.remove_node(self.lookup.cell(name), host, node)
         await self._api.write(release_names(host, name, node))
         return name, kept
 
@@ -295,16 +215,7 @@ class HostRegistry:
         self, cell: str, uuid: str, evidence: str, by: Requester | None = None
     ) -> None:
         """As `HostRemoval.give_up_instance`. Raises `NoSuchCell` too."""
-        await self._removal.give_up_instance(self._cell(cell), uuid, evidence, by)
-
-    async def _as_said(self, located: Located) -> Located:
-        return _as_said(located, await self._words.store.of_hosts((located.host,)))
-
-    async def _cell_of(self, host: str, cell: str | None) -> Cell:
-        """Return the cell of a host: the named, the mapped, or the one that has it. Raises as `find`."""
-        if cell is None:
-            cell = (await self._api.read(cells_of_hosts((host,)))).get(host)
-        return self._cell((await self.find(host)).cell if cell is None else cell)
+        await self._removal.give_up_instance(self.lookup.cell(cell), uuid, evidence, by)
 
     async def _enter(self, cell: Cell, hosts: Sequence[str]) -> dict[str, str]:
         tokens = {host: new_host_token() for host in hosts}
@@ -323,34 +234,3 @@ class HostRegistry:
         work = issue_token(host=host, digest=token_digest(token), at=self._clock(), alone=alone)
         await cell.write(work)
         return token
-
-    def _cell(self, name: str) -> Cell:
-        cell = self._cells.get(name)
-        if cell is None:
-            raise NoSuchCell(name)
-        return cell
-
-    async def _described(
-        self, chosen: Sequence[tuple[str, str]], silent: Sequence[str]
-    ) -> dict[tuple[str, str], CellHost]:
-        by_cell: dict[str, list[str]] = {}
-        for host, name in chosen:
-            if name in self._cells and name not in silent:
-                by_cell.setdefault(name, []).append(host)
-        answers = await asyncio.gather(
-            *(ask_cell(self._cells[name], describe_hosts(tuple(hosts))) for name, hosts in by_cell.items())
-        )
-        return {
-            (host, name): described
-            for name, answer in zip(by_cell, answers, strict=True)
-            for host, described in (answer or {}).items()
-        }
-
-
-def _as_said(located: Located, words: Mapping[Subject, SaidWord]) -> Located:
-    """Return a host with an operator's word on it; without a word, the flag of its cell stays."""
-    word = words.get(Subject(located.cell, located.host))
-    if located.described is None or word is None:
-        return located._replace(said=word)
-    described = replace(located.described, enabled=word.enabled, reason=word.reason)
-    return located._replace(described=described, said=word)

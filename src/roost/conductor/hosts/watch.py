@@ -1,4 +1,7 @@
-"""The processes and hosts that are up, as this process sees it: the counters of their leases move."""
+"""The processes and hosts that are up, as this process sees it: the counters of their leases move.
+
+Features are refused while processes of earlier versions are up.
+"""
 
 import asyncio
 import time
@@ -9,17 +12,16 @@ from itertools import islice
 import msgspec
 import structlog
 
-from roost.conductor.events.cell_outages import SeenOutage, note_outages_now
-from roost.conductor.events.observed import LeaseLook, transitions
-from roost.model.service_version import SERVICE_VERSION
+from roost.conductor.events.observed import LeaseLook, SeenOutage, note_outages_now, transitions
+from roost.model.service_version import SERVICE_VERSION, Feature
 from roost.model.text import error_text
 from roost.state.api_database.audit import LEASE as AUDIT
 from roost.state.api_database.events import MarkedEvent, observe_events
-from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.cell_database import Cell
 from roost.state.cell_database.host_work import SESSION
-from roost.state.leases import Lease, LeaseTimes, all_leases
+from roost.state.leases import Lease, LeaseTimes, ObservedLiveness, all_leases
 from roost.storage import Database, StorageError
+from roost.web.errors import Conflict
 
 UP = "up"
 DOWN = "down"
@@ -40,7 +42,16 @@ EVENTS_AT_ONCE = 500
 MOST_UNWRITTEN = 20_000
 """Observed events that wait for the API database at most. With more, the earliest are dropped."""
 
+NAMED = 3
+"""Processes that a refusal names, at most."""
+
 _log = structlog.get_logger()
+
+
+class FeatureOff(Conflict):
+    """A request needs a feature that processes of an earlier version would ignore."""
+
+    code = "roost.feature_off"
 
 
 class SeenLease(msgspec.Struct, frozen=True):
@@ -247,3 +258,32 @@ class ServiceWatch:
                 written = {each.mark for each in some}
                 while self._unwritten and self._unwritten[0].mark in written:
                     self._unwritten.popleft()
+
+
+def held_back_by(watch: ServiceWatch, feature: Feature) -> list[SeenLease]:
+    """Return the processes and agents that are up and whose version is older than the feature.
+
+    Those that are down do not count: an agent that comes back without the feature gets no work that needs it
+    (`roost.conductor.agent_endpoint.host_orders`). The versions are those that were seen last: no database is
+    read.
+    """
+    return [each for each in watch.behind() if each.lease.service_version < feature.since]
+
+
+def check_feature(watch: ServiceWatch, feature: Feature) -> None:
+    """Raise `FeatureOff`, with the names of the processes that lack the feature, if there are any."""
+    older = held_back_by(watch, feature)
+    if not older:
+        return
+    named = ", ".join(map(_told, older[:NAMED]))
+    more = f" and {len(older) - NAMED} more" if len(older) > NAMED else ""
+    raise FeatureOff(
+        f"{feature.what} once all processes have service version {feature.since}: {named}{more}; see "
+        "GET /v1/services"
+    )
+
+
+def _told(seen: SeenLease) -> str:
+    what = f"the agent of host {seen.lease.host}" if seen.lease.kind == SESSION else seen.lease.name
+    where = "" if seen.cell is None else f" of cell {seen.cell}"
+    return f"{what}{where} has {seen.lease.service_version}"

@@ -1,30 +1,61 @@
-"""Says operators' words: a word counts for all schedulers when its request is answered."""
+"""Says operators' words: a word counts for all schedulers when its request is answered.
 
+A word is mirrored to flags in the cells' databases, from which agents learn of it. An enabled node loses the
+trait that hides it in placement. Agents add and remove it as well, but the agent of a host may learn seconds
+later that the host is enabled.
+"""
+
+import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import structlog
 
-from roost.conductor.hosts.features import held_back_by
-from roost.conductor.hosts.watch import ServiceWatch
-from roost.conductor.words.mirror import WordMirror
-from roost.conductor.words.traits import TraitPlacement, show_nodes
+from roost.conductor.hosts.watch import ServiceWatch, held_back_by
 from roost.model.instance import Requester
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.service_version import WORDS
-from roost.state.api_database.asking_cells import ask_cell
+from roost.model.text import error_text
+from roost.model.vocabulary import DISABLED_TRAIT
+from roost.placement.errors import ConcurrentUpdate, NotFound
+from roost.placement.interface import Provider
+from roost.state.api_database.open_cells import ask_cell
 from roost.state.api_database.operator_words import WordStore
 from roost.state.cell_database import Cell
-from roost.state.cell_database.disabled import read_offered
+from roost.state.cell_database.cell import changed
+from roost.state.cell_database.disabled import mirror_words, read_flags, read_offered
 from roost.state.cell_database.host_work import SESSION
-from roost.storage import Database
+from roost.storage import Database, StorageError
 
+_log = structlog.get_logger()
 MARK_BITS = 53
 """Bits of the mark of an announcement, so that every client has an exact integer for it."""
 
-_log = structlog.get_logger()
+ATTEMPTS = 4
+"""Attempts to write a provider that others change at the same time. After that the agent does it."""
+
+AT_ONCE = 32
+"""Providers that are read and written at the same time."""
+
+EVERY_SECONDS = 60.0
+"""Seconds between two looks at all cells while nothing changes."""
+
+CELL_SECONDS = 10.0
+"""Seconds that a cell has to store a word; after that it gets the word in a later round."""
+
+
+class TraitPlacement(Protocol):
+    """The part of `roost.placement.interface.Placement` that is needed."""
+
+    async def provider(self, uuid: str) -> Provider | None: ...
+
+    async def traits(self, provider: str) -> frozenset[str]: ...
+
+    async def set_traits(
+        self, provider: str, traits: Iterable[str], generation: int | None = None
+    ) -> int: ...
 
 
 class Announcing(TraitPlacement, Protocol):
@@ -94,3 +125,81 @@ class Words:
 def _older(watch: ServiceWatch) -> bool:
     """Return whether conductors of a version before words are up. Agents do not read commits."""
     return any(each.lease.kind != SESSION for each in held_back_by(watch, WORDS))
+
+
+async def show_nodes(placement: TraitPlacement, nodes: Sequence[str]) -> None:
+    """Take the trait off some nodes. Raises what placement raises."""
+    for first in range(0, len(nodes), AT_ONCE):
+        await asyncio.gather(*(_show(placement, node) for node in nodes[first : first + AT_ONCE]))
+
+
+async def _show(placement: TraitPlacement, node: str) -> None:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            present = await placement.traits(node)
+            if DISABLED_TRAIT not in present:
+                return
+            # The generation is read first: a change between the two reads makes the write fail.
+            found = await placement.provider(node)
+            if found is None:
+                return
+            present = await placement.traits(node)
+            await placement.set_traits(node, present - {DISABLED_TRAIT}, found.generation)
+            return
+        except NotFound:
+            return
+        except ConcurrentUpdate:
+            if attempt == ATTEMPTS:
+                raise
+
+
+class WordMirror:
+    """Keeps the flags of each cell equal to the words. Several mirrors may run.
+
+    ``said``: set when a word was said. A cell that is down is brought up to date when it is back.
+    """
+
+    def __init__(self, store: WordStore, cells: Mapping[str, Cell]) -> None:
+        self.said = asyncio.Event()
+        self._store = store
+        self._cells = cells
+
+    async def run(self) -> None:
+        """Call `heal` after each word and every `EVERY_SECONDS`, until cancelled."""
+        while True:
+            try:
+                await self.heal()
+            except StorageError as error:
+                _log.warning("operators' words cannot be read", error=error_text(error))
+            await changed(self.said, EVERY_SECONDS)
+
+    async def heal(self) -> None:
+        """Bring all cells that answer in line once. Raises `StorageError` of the API database.
+
+        A slow cell may get a word late, over a newer one that another process has brought to it meanwhile. So
+        the words are read again afterwards, and changed ones are brought to the cell again.
+        """
+        brought: dict[str, list[SaidWord]] = {}
+        while newer := _differing(await self._store.by_cell(), brought):
+            await asyncio.gather(*(self.bring(name, said) for name, said in newer.items()))
+            brought |= newer
+
+    async def bring(self, name: str, words: Sequence[SaidWord]) -> None:
+        """Bring the flags of one cell in line with some words. A failure is logged, and repaired later."""
+        cell = self._cells.get(name)
+        if cell is None:
+            return
+        try:
+            async with asyncio.timeout(CELL_SECONDS):
+                there = await cell.read(read_flags(name))
+                if any(word.enabled == (word.subject in there) for word in words):
+                    await cell.write(mirror_words(tuple(words)))
+        except (StorageError, TimeoutError) as error:
+            _log.warning("a cell gets an operator's word later", cell=name, error=error_text(error))
+
+
+def _differing(
+    words: Mapping[str, list[SaidWord]], brought: Mapping[str, list[SaidWord]]
+) -> dict[str, list[SaidWord]]:
+    """Return the words on the cells whose words differ from those that were brought to them."""
+    return {name: said for name, said in words.items() if said != brought.get(name)}

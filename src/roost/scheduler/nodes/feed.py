@@ -19,12 +19,12 @@ from roost.model.operator_word import Subject
 from roost.scheduler.nodes.journal import JournalWriter
 from roost.scheduler.nodes.operator_words import OperatorWords
 from roost.scheduler.nodes.table import NodeTable
-from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.api_database.node_journal import NodeJournals
 from roost.state.api_database.operator_words import SaidChanges
 from roost.state.cell_database import Cell
 from roost.state.cell_database.disabled import read_flags
 from roost.state.cell_database.nodes import read_mark, read_reports, read_signs
+from roost.state.leases import ObservedLiveness
 from roost.storage import Database, StorageError
 
 _log = structlog.get_logger()

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from roost.model.node_event import NodeEvent
 from roost.process.lane import Lane
 from roost.scheduler.nodes.table import NodeTable
-from roost.state.api_database.node_events_codec import EventDecoder, EventEncoder
 from roost.state.api_database.node_journal import (
+    EventDecoder,
+    EventEncoder,
     JournalBatch,
     NodeJournals,
     insert_batches,

@@ -21,8 +21,8 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from roost.model.instance import BuildRequest
-from roost.state.api_database.late_claims import note_late_claims
 from roost.state.api_database.mappings import DeleteMapped, InstanceMapping
+from roost.state.api_database.past import note_late_claims
 from roost.state.api_database.request_reads import decoded, find_unfinished
 from roost.state.api_database.server_groups import add_members
 from roost.state.api_database.tables import build_requests, instance_mappings

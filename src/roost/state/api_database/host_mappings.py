@@ -10,10 +10,48 @@ from roost.model.names import look_of
 from roost.state.api_database.cell_mappings import hold_cell
 from roost.state.api_database.event_types import CloudEvent
 from roost.state.api_database.events import append_events
-from roost.state.api_database.host_errors import NoSuchCell
 from roost.state.api_database.node_names import release_names
 from roost.state.api_database.tables import host_mappings
 from roost.storage import in_batches, insert_missing, transaction
+from roost.web.errors import Conflict, NotFound, Unavailable
+
+
+class NoSuchHost(NotFound):
+    """No cell has the host."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"no host {host!r}")
+
+
+class NoSuchNode(NotFound):
+    """The host has no such node."""
+
+
+class NoSuchCell(NotFound):
+    """There is no such cell."""
+
+    def __init__(self, cell: str) -> None:
+        super().__init__(f"no cell {cell!r}")
+
+
+class HostElsewhere(Conflict):
+    """Another cell has a host of this name, or several have one."""
+
+
+class HostInUse(Conflict):
+    """The host has instances, claims or orders."""
+
+
+class CellInUse(Conflict):
+    """The cell has hosts or instances."""
+
+
+class HostIsUp(Conflict):
+    """The host's agent shows signs of life."""
+
+
+class CellUnavailable(Unavailable):
+    """The cell's database cannot be asked."""
 
 
 @transaction

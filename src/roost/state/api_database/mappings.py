@@ -7,8 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import Instance, Requester
-from roost.state.api_database.late_claims import note_late_claims
-from roost.state.api_database.past import columns_of, keep_past
+from roost.state.api_database.past import columns_of, keep_past, note_late_claims
 from roost.state.api_database.server_groups import remove_members
 from roost.state.api_database.tables import instance_deletions, instance_mappings
 from roost.state.leases import holders
@@ -190,7 +189,7 @@ def forget_instances(connection: Connection, uuids: tuple[str, ...], at: float) 
     """Remove the mappings of instances of which nothing is left, and their deletions.
 
     Their facts are kept for histories. Instances whose requests had earlier owners are noted: see
-    `roost.conductor.late_claims`.
+    `roost.conductor.claim_release`.
     """
     for some in in_batches(uuids):
         keep_past(connection, some, at)

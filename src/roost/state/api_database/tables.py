@@ -5,8 +5,27 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
+from roost.process.option_source import Source
+from roost.process.options import OptionStruct, option
 from roost.state.leases import leases_table
-from roost.storage import EXACT, Schema, identity_table
+from roost.storage import EXACT, DatabaseUrl, Schema, configured_url, identity_table
+
+
+class ApiDatabaseOptions(OptionStruct, frozen=True, group="api_database"):
+    """The URL of the conductors' database."""
+
+    connection: str | None = option(
+        None,
+        secret=True,
+        help="This is the SQLAlchemy URL of the conductors' API database: requests, cells, host aggregates, "
+        "server groups, node journals. It may be the database of placement.",
+    )
+
+
+def api_database_url(source: Source) -> DatabaseUrl | None:
+    """Return the URL of the API database; None if it is not configured. Raises `OperatorError`."""
+    return configured_url(source.read(ApiDatabaseOptions).connection, source, ApiDatabaseOptions.group)
+
 
 API = "api"
 """The name by which conductors read and write the API database."""
@@ -132,7 +151,7 @@ past_mappings = sa.Table(
 
 late_claims = sa.Table(
     # Instances at their end for which an earlier owner of their request may still claim: see
-    # `roost.conductor.late_claims`.
+    # `roost.conductor.claim_release`.
     "late_claims",
     metadata,
     sa.Column("instance_uuid", sa.String(36), primary_key=True),

@@ -17,7 +17,7 @@ from roost.model.instance import ASSIGNED, DELETING, STARTING, AttemptKey, Destr
 from roost.state.cell_database.guests import FORGET_UNKNOWN_GUEST
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import held_hosts, instances, orders
-from roost.state.leases import read_stamps
+from roost.state.leases import Stamp, read_stamps
 from roost.storage import in_batches, one_of, one_of_constants, transaction
 
 FOR_HOSTS = frozenset((ASSIGNED, STARTING, DELETING))
@@ -25,9 +25,6 @@ FOR_HOSTS = frozenset((ASSIGNED, STARTING, DELETING))
 
 SESSION = "host"
 """The kind of the leases that are the sessions of hosts. The lease of a host is named ``host/NAME``."""
-
-Stamp = tuple[object, ...]
-"""A value that changes as long as work makes progress."""
 
 
 def orders_topic(cell: str) -> str:

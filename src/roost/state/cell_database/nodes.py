@@ -10,11 +10,11 @@ from sqlalchemy.engine import Connection
 from roost.model.instance import ON_ITS_HOST
 from roost.model.node import NodeReport
 from roost.state.cell_database.disabled import move_words
-from roost.state.cell_database.host_work import SESSION, Stamp, hosts_with_orders
+from roost.state.cell_database.host_work import SESSION, hosts_with_orders
 from roost.state.cell_database.reported import clean_reports
 from roost.state.cell_database.rows import Row, node_row, report_of
 from roost.state.cell_database.tables import instances, leases, nodes, orders
-from roost.state.leases import VACANT
+from roost.state.leases import VACANT, Stamp
 from roost.storage import in_batches, insert_missing, one_of, short_read, transaction
 
 

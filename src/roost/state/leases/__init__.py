@@ -1,10 +1,9 @@
 """Leases: processes own work under them, and the work of a process that stops renewing is free for others.
 
-    table       the table of leases, which the API database and each cell's database have
-    lease       one lease: name, holder, epoch, counter
-    works       transactions on leases
-    standstill  the time for which counters have stood still, by the observer's monotonic clock
-    tenure      the coroutines that renew a process's lease and watch the others'
+    lease     one lease: name, holder, epoch, counter; the table of leases, which each database has
+    works     transactions on leases
+    tenure    the coroutines that renew a process's lease and watch for how long others' have stood still
+    liveness  the hosts or processes that are up, as one observer sees it
 
 Each process holds one lease and renews it. A piece of work names its owner, the nonce of a lease's holder,
 and an epoch that each change of the owner raises. Every write for it carries both, and changes nothing if
@@ -12,10 +11,9 @@ they are outdated. An observer that sees a lease stand still for `LeaseTimes.lea
 owner holds no lease is free. No clocks are compared.
 """
 
-from roost.state.leases.lease import VACANT, Lease
-from roost.state.leases.standstill import Standstill
-from roost.state.leases.table import create_leases, holders, leases, leases_table
-from roost.state.leases.tenure import FREED, LeaseTimes, Tenure, keep_lease, renew, watch_leases
+from roost.state.leases.lease import VACANT, Lease, Stamp, create_leases, holders, leases, leases_table
+from roost.state.leases.liveness import ObservedLiveness
+from roost.state.leases.tenure import FREED, LeaseTimes, Standstill, Tenure, keep_lease, renew, watch_leases
 from roost.state.leases.works import (
     AcquireLease,
     acquire,
@@ -36,6 +34,8 @@ __all__ = [
     "AcquireLease",
     "Lease",
     "LeaseTimes",
+    "ObservedLiveness",
+    "Stamp",
     "Standstill",
     "Tenure",
     "acquire",

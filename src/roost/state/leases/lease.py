@@ -1,9 +1,17 @@
-"""A lease: its holder, and the epoch of the holder's ownership."""
+"""A lease, with its holder and the epoch of the holder's ownership, and the table of leases."""
 
 import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.storage import EXACT
 
 VACANT = ""
 """The holder of a vacant lease."""
+
+TABLE = "leases"
+Stamp = tuple[object, ...]
+"""A value that changes as long as work makes progress."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,3 +42,35 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     def vacant(self) -> bool:
         """True if the lease has no holder: the last one was seen to stand still."""
         return self.holder == VACANT
+
+
+def leases_table(metadata: sa.MetaData) -> sa.Table:
+    """Declare the table among those of a database."""
+    return sa.Table(
+        TABLE,
+        metadata,
+        sa.Column("name", sa.String(255), primary_key=True),
+        sa.Column("kind", sa.String(32), nullable=False),
+        sa.Column("holder", sa.String(36), nullable=False),
+        sa.Column("epoch", sa.BigInteger, nullable=False),
+        sa.Column("counter", sa.BigInteger, nullable=False),
+        sa.Column("host", sa.String(255), nullable=False),
+        sa.Column("service_version", sa.Integer, nullable=False),
+        sa.Column("since", sa.Double, nullable=False),
+        sa.Index("leases_by_holder", "holder"),
+        **EXACT,
+    )
+
+
+leases = leases_table(sa.MetaData())
+"""The table, for statements on any database that has it."""
+
+
+def create_leases(connection: Connection) -> None:
+    """Create the table in a migration, unless it exists."""
+    leases.create(connection, checkfirst=True)
+
+
+def holders() -> sa.Select[tuple[str]]:
+    """Return the query of the nonces of all holders of leases, for use within a statement."""
+    return sa.select(leases.c.holder).where(leases.c.holder != "")

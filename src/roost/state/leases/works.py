@@ -6,8 +6,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.state.leases.lease import VACANT, Lease
-from roost.state.leases.table import leases
+from roost.state.leases.lease import VACANT, Lease, leases
 from roost.storage import in_batches, insert_missing, one_of, short_read, transaction
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
-from roost.conductor.instance_types import (
+from roost.conductor.instances.types import (
     SCHEDULING,
     UNKNOWN,
     AcceptedInstances,
@@ -23,8 +23,8 @@ from roost.model.instance import ABANDONED, DELETING, ERROR, FAILED, LOST, Build
 from roost.model.visibility import BUILD_FAILED, NO_VALID_HOST, seen, seen_by_project, shown_whole
 from roost.placement.errors import NotFound
 from roost.placement.interface import Placement
-from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.mappings import InstanceMapping, page_of_mappings
+from roost.state.api_database.open_cells import ask_cell
 from roost.state.api_database.request_reads import Requests
 from roost.state.cell_database import Cell
 from roost.state.cell_database.hosts import nodes_of_host

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from roost.state.cell_database.host_work import Stamp
-from roost.state.leases import Standstill
+from roost.state.leases.lease import Stamp
+from roost.state.leases.tenure import Standstill
 
 
 class ObservedLiveness:

@@ -1,4 +1,4 @@
-"""The transaction that stores polls of hosts in a cell's database."""
+"""The transactions of an endpoint in the cell's database: polls, confirmations of builds, tokens."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -8,17 +8,18 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.sessions import SessionGone, TakenBack, counters_of, judged
-from roost.model.instance import DESTROYED, BuildResult, DestroyOrder
+from roost.model.instance import DESTROYED, AttemptKey, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
 from roost.model.record import Attempt
-from roost.state.cell_database.building import ReportResults, state_after
+from roost.state.cell_database.building import ConfirmAttempt, ReportResults, state_after
 from roost.state.cell_database.deletions import note_destroyed
 from roost.state.cell_database.disabled import HOST_IS_DISABLED
 from roost.state.cell_database.guests import Compared, GuestsReported
+from roost.state.cell_database.host_admission import issue_token
 from roost.state.cell_database.host_work import HostWork, session_name, work_of_hosts
 from roost.state.cell_database.nodes import keep_reports
 from roost.state.cell_database.tables import leases, nodes
-from roost.storage import in_batches, one_of
+from roost.storage import in_batches, one_of, transaction
 
 
 class PollStored(msgspec.Struct, frozen=True):
@@ -190,3 +191,55 @@ _COUNT = (
 )
 _REPORTED = sa.select(nodes.c.host, HOST_IS_DISABLED).where(one_of(nodes.c.host, "hosts")).distinct()
 _HOSTS_OF = sa.select(nodes.c.node, nodes.c.host).where(one_of(nodes.c.node, "nodes"))
+
+
+class ConfirmBuild(msgspec.Struct, frozen=True):
+    """Confirm a build: answers whether the host is to start the guest that it has prepared.
+
+    ``counted``: the last poll of the session that the agent knows to be counted. Without that check, an agent
+    could confirm a build by a database that was taken back, after the instance has moved to another host.
+    """
+
+    session: SessionKey
+    key: AttemptKey
+    at: float
+    counted: int = 0
+
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.key.instance,)
+
+    def __call__(self, connection: Connection) -> bool | SessionGone | TakenBack:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(
+        cls, connection: Connection, works: "Sequence[ConfirmBuild]"
+    ) -> list[bool | SessionGone | TakenBack]:
+        counters = counters_of(connection, [work.session for work in works], lock=True)
+        known = [judged(counter, work.counted) for work, counter in zip(works, counters, strict=True)]
+        asked = [
+            ConfirmAttempt(work.key, work.session.host, work.at)
+            for work, counter in zip(works, known, strict=True)
+            if isinstance(counter, int)
+        ]
+        wanted = iter(ConfirmAttempt.together(connection, asked) if asked else ())
+        return [next(wanted) if isinstance(each, int) else each for each in known]
+
+
+@transaction
+def reaches_root(connection: Connection, session: SessionKey, root: str) -> bool | SessionGone | None:
+    """Return whether a root provider is a node of a session's host; None if the cell knows no such node."""
+    if counters_of(connection, [session]) == [None]:
+        return SessionGone()
+    host = hosts_of(connection, [root]).get(root)
+    return None if host is None else host == session.host
+
+
+@transaction
+def renew_host_token(connection: Connection, session: SessionKey, digest: str, at: float) -> bool:
+    """Make a new token of a session's host valid. Returns False if the agent does not hold the session."""
+    if counters_of(connection, [session], lock=True) == [None]:
+        return False
+    issue_token(host=session.host, digest=digest, at=at)(connection)
+    return True

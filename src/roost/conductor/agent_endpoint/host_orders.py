@@ -1,0 +1,199 @@
+"""The orders of hosts: work that they do not know yet, and polls that wait for it.
+
+A build may need a feature which the agent of its host lacks, because it is of an earlier version. A request
+that needs a feature is accepted once all processes know it (`roost.conductor.hosts.watch`). If an agent
+without it comes back afterwards, the attempt ends, and the next alternate is tried.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.agent.protocol.questions import Poll
+from roost.agent.protocol.types import Build, Destroy, Order
+from roost.model.instance import ASSIGNED, DELETING, BuildResult, DestroyOrder, Instance
+from roost.model.text import error_text
+from roost.process.context import Context
+from roost.state.cell_database.building import ReportResults
+from roost.state.cell_database.host_work import FOR_HOSTS, HostWork, orders_topic
+from roost.state.cell_database.rows import INSTANCES, instance_of
+from roost.state.cell_database.tables import instances, orders
+from roost.storage import StorageError, in_batches, one_of, one_of_constants, short_read
+
+AGENT_TOO_OLD = "AgentTooOld"
+"""The code of an attempt that ends because the agent of its host is too old."""
+
+Known = frozenset[tuple[bool, str, int]]
+"""Orders that a host knows: whether to destroy, instance, attempt."""
+
+
+class HostOrders:
+    """The orders that hosts do not know, and the polls that wait for some.
+
+    Its state in memory may be lost: polls that wait. ``look``: seconds between two looks for work that other
+    processes have written. ``build``: seconds within which a build must be confirmed.
+    """
+
+    def __init__(self, context: Context, cell: str, look: float, build: float) -> None:
+        self._context = context
+        self._cell = cell
+        self._database = f"cell/{cell}"
+        self._look = look
+        self._build = build
+        self._waiting: dict[str, Known] = {}
+        self._found: dict[str, HostWork] = {}
+
+    async def wait(self, poll: Poll, known: Known, until: float) -> tuple[Order, ...]:
+        """Wait for work of a host that it does not know."""
+        host = poll.session.host
+        wakes = self._context.listen(f"{orders_topic(self._cell)}/{host}")
+        self._found.pop(host, None)
+        try:
+            while (left := until - self._context.monotonic()) > 0:
+                self._waiting[host] = known
+                await wakes.wait(left)
+                work = self._found.pop(host, None)
+                if work is None:
+                    continue
+                if orders := await self.unknown(work, known, poll.service_version):
+                    return orders
+            return ()
+        finally:
+            # Of several polls of a host the last one is registered.
+            if self._waiting.get(host) is known:
+                del self._waiting[host]
+
+    async def unknown(self, work: HostWork, known: Known, version: int) -> tuple[Order, ...]:
+        """Return the orders to an agent of a version that it does not know."""
+        work = await work_for(self._context, self._database, self._cell, work, version)
+        orders: list[Order] = []
+        for each in work.instances:
+            if each.state == DELETING:
+                orders.append(Destroy(each.uuid, each.attempt))
+            else:
+                orders.append(Build(each, self._build))
+        orders += [Destroy(each.instance, each.attempt) for each in work.orders]
+        return tuple(order for order in orders if (isinstance(order, Destroy), *order.key) not in known)
+
+    async def look_for_work(self) -> None:
+        """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed."""
+        wakes = self._context.listen(orders_topic(self._cell))
+        failing = False
+        while True:
+            await wakes.wait(self._look)
+            if not self._waiting:
+                continue
+            try:
+                found = await new_work(self._context, self._database, dict(self._waiting))
+                failing = False
+            except StorageError as error:
+                if not failing:
+                    values = {"cell": self._cell, "error": error_text(error)}
+                    self._context.log("work of hosts cannot be read", values, "warning")
+                failing = True
+                await self._context.sleep(self._look)
+                continue
+            for host, work in found.items():
+                if self._waiting.pop(host, None) is not None:
+                    self._found[host] = work
+                    self._context.wake(f"{orders_topic(self._cell)}/{host}")
+
+
+async def new_work(context: Context, database: str, known: Mapping[str, Known]) -> dict[str, HostWork]:
+    """Return by host the work that it does not know yet.
+
+    Reads the keys of all work, but the rows of new work alone: agents that are busy for long do not make each
+    look longer. Raises `StorageError`.
+    """
+    keys = await context.read(database, read_work_keys(known))
+    found: dict[str, HostWork] = {}
+    if keys.instances:
+        for host, instance in await context.read(database, read_instances_with_work(keys.instances)):
+            # It may have changed since.
+            key = (instance.state == DELETING, instance.uuid, instance.attempt)
+            if host in known and key not in known[host]:
+                found.setdefault(host, HostWork([], [])).instances.append(instance)
+    for order in keys.orders:
+        found.setdefault(order.host, HostWork([], [])).orders.append(order)
+    return found
+
+
+class NewKeys(msgspec.Struct, frozen=True):
+    """Instances with work for hosts that the hosts do not know, and orders to destroy of that kind."""
+
+    instances: tuple[str, ...]
+    orders: tuple[DestroyOrder, ...]
+
+
+@short_read
+def read_work_keys(connection: Connection, known: Mapping[str, Known]) -> NewKeys:
+    """Read the keys of work that hosts do not know, without the instances' rows. One statement."""
+    found, given = list[str](), list[DestroyOrder]()
+    for uuid, attempt, host, state in connection.execute(_KEYS).all():
+        if host not in known or (state in _TO_DESTROY, uuid, attempt) in known[host]:
+            continue
+        if state == _ORDER:
+            given.append(DestroyOrder(uuid, attempt, host))
+        else:
+            found.append(uuid)
+    return NewKeys(tuple(found), tuple(given))
+
+
+@short_read
+def read_instances_with_work(connection: Connection, uuids: tuple[str, ...]) -> list[tuple[str, Instance]]:
+    """Read instances with work for their hosts, each with its host."""
+    return [
+        (row.host, instance_of(row))
+        for some in in_batches(uuids)
+        for row in connection.execute(_NAMED, {"uuids": some}).all()
+    ]
+
+
+_ORDER = "order"
+"""In place of a state: an order to destroy a guest of which the cell has no instance any more."""
+
+_TO_DESTROY = (DELETING, _ORDER)
+_OF_HOSTS = one_of_constants(instances.c.state, FOR_HOSTS)
+_KEYS = sa.union_all(
+    sa.select(instances.c.uuid, instances.c.attempt, instances.c.host, instances.c.state).where(_OF_HOSTS),
+    sa.select(orders.c.instance_uuid, orders.c.attempt, orders.c.host, sa.literal(_ORDER)),
+)
+_NAMED = INSTANCES.where(one_of(instances.c.uuid, "uuids"), _OF_HOSTS)
+
+
+async def work_for(context: Context, database: str, cell: str, work: HostWork, version: int) -> HostWork:
+    """Return the work of a host that its agent of a service version can do; end the attempts of the rest.
+
+    Raises `StorageError`.
+    """
+    late = {each.uuid: needed for each in work.instances if (needed := _needed(each)) > version}
+    if not late:
+        return work
+    host = next(each.host for each in work.instances if each.uuid in late) or ""
+    results = tuple(
+        BuildResult(
+            each.uuid,
+            host,
+            each.attempt,
+            f"the agent of host {host} has service version {version}, and this needs {late[each.uuid]}",
+            AGENT_TOO_OLD,
+        )
+        for each in work.instances
+        if each.uuid in late
+    )
+    at = context.clock()
+    ended = await context.write(database, ReportResults(results, at, cell))
+    if ended:
+        context.record((), ended)
+    values = {"cell": cell, "host": host, "service_version": version, "instances": len(late)}
+    context.log("an agent is too old for what it is to build", values, "warning")
+    return HostWork([each for each in work.instances if each.uuid not in late], work.orders)
+
+
+def _needed(instance: Instance) -> int:
+    """Return the version that an instance needs, as long as the agent has not begun to start it."""
+    if instance.state != ASSIGNED or instance.spec is None:
+        return 0
+    return instance.spec.needs_version
