@@ -125,7 +125,8 @@ class Cloud:
         """Bring the tables of all databases to the revisions of ``source``."""
         for name, database in self._names.items():
             role = name if name in ROLES else "cell"
-            url = self.server.url(database)
+            # A server under the load of this cloud may take longer to accept a connection than a user waits.
+            url = f"{self.server.url(database)}?connect_timeout=120"
             command = [*_ROOST, "db", "upgrade", "--role", role, "--database", url, *options]
             subprocess.run(command, env=self._environment(), check=True, stdout=subprocess.DEVNULL)
 
