@@ -9,6 +9,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replay.changed import (
     Changes,
     NoSuchConstraint,
+    changed_options,
     changed_queries,
     changed_spec,
     flavor_from,
@@ -22,12 +23,12 @@ GPU = RequestGroup(suffix="1", resources={"CUSTOM_GPU": 1})
 ASKED = PlacementQueries(
     CandidateQuery((PLAIN, GPU), isolate=True), places=(RequestedPlace("force_hosts", (1,), True),)
 )
-OPTIONS = SchedulerOptions()
+FILTERS = ("ComputeFilter", "acme.QuietFilter")
 
 
 def left(*without: str) -> PlacementQueries:
     """What is asked without some constraints."""
-    return changed_queries(ASKED, spec(), OPTIONS, Changes(without))
+    return changed_queries(ASKED, spec(), FILTERS, Changes(without))
 
 
 @pytest.mark.parametrize("name", ["4 VCPU", "VCPU"])
@@ -43,13 +44,19 @@ def test_traits_places_and_policies_go() -> None:
     assert left("CUSTOM_RED").query.groups[0].required == ()
     assert left("force_hosts").places == ()
     assert not left("group_policy isolate").query.isolate
-    assert left("ComputeFilter") == ASKED, "the options have the filters"
+    assert left("ComputeFilter") == left("acme.QuietFilter") == left("QuietFilter") == ASKED
+
+
+@pytest.mark.parametrize("name", ["QuietFilter", "acme.QuietFilter"])
+def test_filters_go_by_the_name_in_the_options_or_in_the_steps(name: str) -> None:
+    options = SchedulerOptions(filters=FILTERS)
+    assert changed_options(options, Changes((name,))).filters == ("ComputeFilter",)
 
 
 def test_the_server_group_goes_and_the_flavor_changes() -> None:
     asked = spec(group=ServerGroup("g", "affinity"))
     changes = Changes(("server group",), Flavor("f", 2, 1))
-    assert changed_queries(ASKED, asked, OPTIONS, changes) == ASKED
+    assert changed_queries(ASKED, asked, FILTERS, changes) == ASKED
     changed = changed_spec(asked, changes)
     assert (changed.group, changed.flavor.vcpus) == (None, 2)
 

@@ -133,6 +133,9 @@ def test_a_changed_request_is_decided_on_the_same_state_or_on_the_present_one(wo
         without = (await replay.again(recorded_one, Changes(without=("VCPU",)))).outcome
         claimed = [amounts for each in without.destinations for amounts in each.selected.allocations.values()]
         assert all("VCPU" not in amounts for amounts in claimed)
+        for changes in (Changes(without=("ComputeFilter",)), Changes(without=("ComputeFilter",), now=True)):
+            steps = [step.name for step in (await replay.again(recorded_one, changes)).outcome.steps]
+            assert "ComputeFilter" not in steps
         await api.close()
 
     asyncio.run(run())

@@ -44,14 +44,18 @@ def changed_spec(spec: RequestSpec, changes: Changes) -> RequestSpec:
 
 def changed_options(options: SchedulerOptions, changes: Changes) -> SchedulerOptions:
     """Return the options without the filters that ``changes`` leave out."""
-    filters = tuple(each for each in options.filters if each not in changes.without)
+    filters = tuple(
+        each for each in options.filters if not any(_is_filter(name, each) for name in changes.without)
+    )
     return msgspec.structs.replace(options, filters=filters)
 
 
 def changed_queries(
-    asked: PlacementQueries, spec: RequestSpec, options: SchedulerOptions, changes: Changes
+    asked: PlacementQueries, spec: RequestSpec, filters: Sequence[str], changes: Changes
 ) -> PlacementQueries:
     """Return the queries and places without the constraints that ``changes`` leave out.
+
+    ``filters``: those of the run; `changed_options` leaves them out.
 
     Raises:
         NoSuchConstraint: the request has no constraint of a name that is to be left out.
@@ -63,19 +67,27 @@ def changed_queries(
             fallbacks=tuple(_without(each, name) for each in asked.fallbacks),
             places=tuple(place for place in asked.places if place.step != name),
         )
-        if fewer == asked and name not in options.filters and not (name == GROUP and spec.group is not None):
-            names = _names(asked, spec, options)
+        is_one = any(_is_filter(name, each) for each in filters) or (name == GROUP and spec.group is not None)
+        if fewer == asked and not is_one:
+            names = _names(asked, spec, filters)
             raise NoSuchConstraint(f"the request has no constraint {name!r}; it has {', '.join(names)}")
         asked = fewer
     return asked
 
 
-def _names(asked: PlacementQueries, spec: RequestSpec, options: SchedulerOptions) -> Sequence[str]:
+def _is_filter(name: str, filter_: str) -> bool:
+    """Return whether a name is that of a filter of the options. If that is an import path, the steps of a run
+    have its last word.
+    """
+    return name in (filter_, filter_.rpartition(".")[2])
+
+
+def _names(asked: PlacementQueries, spec: RequestSpec, filters: Sequence[str]) -> Sequence[str]:
     return [
         *map(str, constraints_of(asked.query)),
         *(place.step for place in asked.places),
         *([GROUP] if spec.group is not None else []),
-        *options.filters,
+        *filters,
     ]
 
 

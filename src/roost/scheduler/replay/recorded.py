@@ -80,12 +80,12 @@ def other_versions(settings: Settings, pools: HostPools) -> list[str]:
 
 
 def _others(then: Sequence[PluginVersion], now: Sequence[PluginVersion]) -> list[str]:
+    # A plugin that cannot be loaded is an error before: one that is missing was left out on purpose.
     versions = {each.name: each for each in now}
     return [
-        f"plugin {each.name} was {each.module} {each.version}, and is "
-        + (f"{other.module} {other.version}" if (other := versions.get(each.name)) else "not there")
+        f"plugin {each.name} was {each.module} {each.version}, and is {other.module} {other.version}"
         for each in then
-        if versions.get(each.name) != each
+        if (other := versions.get(each.name)) is not None and other != each
     ]
 
 

@@ -170,12 +170,14 @@ class DecisionReplay:
         self, run: Run, spec: RequestSpec, options: SchedulerOptions, fleet: Fleet, changes: Changes
     ) -> tuple[NodeTable, PlacementQueries]:
         """Return the node table that the run was decided on, and its queries to placement."""
+        # ``options`` have them no more.
+        filters = options_of(run.settings).filters if changes.without else ()
         if changes.now:
             newest = await self._journals.newest()
             if newest is None:
                 raise JournalMissing("there is no node journal")
             table = await self._table(*newest)
-            return table, changed_queries(_queries(spec, table, options, fleet), spec, options, changes)
+            return table, changed_queries(_queries(spec, table, options, fleet), spec, filters, changes)
         if run.journal is None or run.node_version is None or run.asked is None:
             raise JournalMissing("the record names no version of a node journal")
         if is_rebuild(spec):
@@ -188,7 +190,7 @@ class DecisionReplay:
             anew = _queries(spec, await self._table(run.journal, first, "asked"), options, fleet)
             places = anew.places
             asked = anew if changes.flavor is not None else msgspec.structs.replace(asked, places=places)
-        asked = changed_queries(asked, spec, options, changes)
+        asked = changed_queries(asked, spec, filters, changes)
         return await self._table(run.journal, run.node_version), asked
 
     async def _decided_over_http(self, run: Run, request: SchedulingRequest, pools: HostPools) -> Outcome:
