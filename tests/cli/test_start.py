@@ -50,3 +50,18 @@ def test_a_command_starts_by_itself(said: Path, name: str) -> None:
     text = (said / name).read_text()
     assert text.endswith("exit status 0"), text
     assert text.startswith(f"Usage: roost {name} ")
+
+
+ASKING = ("aggregate", "ask", "audit", "cell", "host", "instance", "node", "server-group", "service")
+"""Commands that only ask a service, often in loops of scripts."""
+
+
+def test_a_command_that_asks_a_service_imports_nothing_of_servers() -> None:
+    program = (
+        "import importlib, sys; [importlib.import_module(each) for each in sys.argv[1:]]; print(*sys.modules)"
+    )
+    modules = [COMMANDS[name].partition(":")[0] for name in ASKING]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *modules], capture_output=True, text=True, check=True
+    )
+    assert not set(done.stdout.split()) & set(LIBRARIES) - {"httpx"}

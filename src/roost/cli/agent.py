@@ -14,9 +14,9 @@ from roost.agent.options import AgentOptions
 from roost.agent.persistent_state import accept as accept_state
 from roost.agent.program import AgentPlan, read_tokens, run_agents
 from roost.agent.protocol.exposure import CHANGE, exposure_of
-from roost.cli.configuration import print_warnings, tell_options
+from roost.cli.configuration import placement_source, print_warnings, tell_options
 from roost.cli.numbers import WholeNumber
-from roost.cli.options import config_files, metrics_host, metrics_port, placement_source, settings
+from roost.cli.options import config_files, metrics_host, metrics_port, settings
 from roost.model.errors import OperatorError
 from roost.process import tracing
 from roost.process.instrumentation import exposed, instrumented

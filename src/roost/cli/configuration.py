@@ -1,6 +1,7 @@
 """Options of configuration files: their groups, the commands that read each, and options without effect."""
 
 import importlib
+import os
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from oslo_config import cfg
 from roost.model.errors import OperatorError
 from roost.placement.options import GROUPS, unsupported_options
 from roost.placement.unsupported import groups_in
-from roost.process.option_source import Source
+from roost.process.option_source import Setting, Source
 from roost.process.options import options_of_group
 from roost.state.api_database.cell_mappings import CELL0, section_of
 
@@ -38,6 +39,20 @@ READ_GROUPS: Mapping[str, Set[str]] = {
     "up": {*_SERVES, *_DECIDES, *_CONDUCTS, *_CELLS},
 }
 """Command -> groups that it reads. ``cell_NAME`` stands for the groups of all cells."""
+
+
+def placement_source(config_files: tuple[str, ...], settings: tuple[str, ...]) -> Source:
+    """Return the source of options that ``--config-file`` and ``--set`` make.
+
+    Without a file it is the one in the folder that upstream's OS_PLACEMENT_CONFIG_DIR names, if that is set.
+
+    Raises:
+        OperatorError: A setting has a wrong form.
+    """
+    folder = os.environ.get("OS_PLACEMENT_CONFIG_DIR", "").strip()
+    default = (str(Path(folder) / "placement.conf"),) if folder else ()
+    files = tuple(str(Path(each).expanduser()) for each in config_files or default)
+    return Source(files, tuple(Setting.parse(each) for each in settings))
 
 
 def check_settings(source: Source, command: str, driver: str | None = None) -> None:

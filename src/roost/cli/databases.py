@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import click
 from oslo_config import cfg
 
-from roost.cli.configuration import tell_options
-from roost.cli.options import config_files, placement_source, settings
+from roost.cli.configuration import placement_source, tell_options
+from roost.cli.options import config_files, settings
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
 from roost.process.option_source import MAIN_DATABASE, Source, refused_value

@@ -1,15 +1,12 @@
-"""Options that several commands share, and the source of those of a placement service."""
+"""Options that several commands share."""
 
-import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import click
 
 from roost.cli.numbers import Number, WholeNumber
-from roost.process.option_source import Setting, Source
 
 database_url = click.option(
     "--database", "url", metavar="URL", required=True, help="SQLAlchemy URL, as in sqlite:///roost.db"
@@ -92,17 +89,3 @@ def watched(show: Callable[[], None], seconds: float | None) -> None:
         if seconds is None:
             return
         time.sleep(seconds)
-
-
-def placement_source(config_files: tuple[str, ...], settings: tuple[str, ...]) -> Source:
-    """Return the source of options that ``--config-file`` and ``--set`` make.
-
-    Without a file it is the one in the folder that upstream's OS_PLACEMENT_CONFIG_DIR names, if that is set.
-
-    Raises:
-        OperatorError: A setting has a wrong form.
-    """
-    folder = os.environ.get("OS_PLACEMENT_CONFIG_DIR", "").strip()
-    default = (str(Path(folder) / "placement.conf"),) if folder else ()
-    files = tuple(str(Path(each).expanduser()) for each in config_files or default)
-    return Source(files, tuple(Setting.parse(each) for each in settings))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from msgspec import structs
 
-from roost.cli.configuration import print_warnings, tell_options
+from roost.cli.configuration import placement_source, print_warnings, tell_options
 from roost.cli.listen_options import ListenOptions, listening_at
 from roost.cli.options import (
     config_files,
@@ -16,7 +16,6 @@ from roost.cli.options import (
     metrics_port,
     no_authentication,
     placement_database,
-    placement_source,
     settings,
 )
 from roost.cli.workers import MIB, with_workers

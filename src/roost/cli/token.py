@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from roost.cli.command_group import CommandGroup
-from roost.cli.configuration import tell_options
-from roost.cli.options import config_files, placement_source, settings
+from roost.cli.configuration import placement_source, tell_options
+from roost.cli.options import config_files, settings
 from roost.cli.output import action_as_json, as_json, print_json, print_table
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options

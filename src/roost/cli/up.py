@@ -11,7 +11,7 @@ import click
 
 from roost.agent.drivers.simulated import FailureRule, Script
 from roost.agent.drivers.simulated_profiles import numa_topology, pci_device_pools
-from roost.cli.configuration import print_warnings, tell_options
+from roost.cli.configuration import placement_source, print_warnings, tell_options
 from roost.cli.connection import NO_TOKEN
 from roost.cli.listen_options import ListenOptions, listening
 from roost.cli.numbers import Number, WholeNumber
@@ -20,7 +20,6 @@ from roost.cli.options import (
     metrics_host,
     metrics_port,
     no_authentication,
-    placement_source,
     settings,
 )
 from roost.cli.profiles import ClientProfile, announced

@@ -41,10 +41,9 @@ providers in trees of rare forms that are evaluated one by one: for more, vector
 class FeasibleTrees:
     """The trees that can serve one query, as of the last `catch_up`, which alone changes them.
 
-    ``flips`` logs the roots for which `is_local`
-    has changed since the first call of `local_roots`; each reader keeps its own position in the log.
-    ``splits``: the query allows an amount to be split. Counters for tests: ``evaluated`` trees and providers,
-    ``full_evaluations`` of all trees.
+    ``flips`` logs the roots for which `is_local` has changed since the first call of `local_roots`; each
+    reader keeps its own position in the log. ``splits``: the query allows an amount to be split. Counters for
+    tests: ``evaluated`` trees and providers, ``full_evaluations`` of all trees.
     """
 
     _flipping: bool

@@ -10,6 +10,7 @@ StorageError
 │   ├── DatabaseRefused   a table or a privilege is missing, or a constraint is violated
 │   ├── ConflictRolledBack  other transactions were preferred each time
 │   └── ConnectionLost    the connection was lost before the COMMIT
+├── ForeignTables         the database is another program's
 ├── SchemaTooNew          a newer Roost has upgraded its tables
 └── SchemaTooOld          its tables must be upgraded first
 """

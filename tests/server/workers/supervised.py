@@ -64,7 +64,7 @@ def failing_once(call: Callable[[], T]) -> Callable[[], T]:
     failures = [OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))]
 
     def instead() -> T:
-        if failures and sys._getframe(1).f_code.co_name == "_fork":
+        if failures and sys._getframe(1).f_code.co_name == "fork_worker":
             raise failures.pop()
         return call()
 

@@ -18,10 +18,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from roost.cli.configuration import placement_source
 from roost.cli.doctor import conductor, configuration, database, machine, scheduler, service
 from roost.cli.doctor.check import Deployment, DoctorFinding, run_checks
 from roost.cli.listen_options import ListenOptions, listening
-from roost.cli.options import config_files, placement_database, placement_source, settings
+from roost.cli.options import config_files, placement_database, settings
 from roost.cli.output import as_json, print_json
 from roost.cli.workers import WorkerCount
 

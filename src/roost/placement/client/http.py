@@ -242,14 +242,12 @@ class HttpPlacement:
         their conditions and assignments are left out if the service does not know them: see `group_members`
         and `assignments`.
         """
-
         if writes:
             by_v1 = any(map(needs_v1, writes)) and await self.knows_groups()
             await write_claims(self._transport, writes, by_v1=by_v1)
 
     async def reshape(self, inventories: Sequence[NewInventories], writes: Sequence[ConsumerWrite]) -> None:
         """Reshape all or nothing. For consumer types see `write_allocations`."""
-
         await reshape(self._transport, inventories, writes)
 
     async def delete_allocations(self, consumers: Sequence[str]) -> None:

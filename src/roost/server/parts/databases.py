@@ -25,7 +25,14 @@ from roost.state.api_database.open_cells import OpenCells
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.state.cell_database import Cell
-from roost.storage import Database, DatabaseUnavailable, ForeignTables, Schema, check_writes
+from roost.storage import (
+    Database,
+    DatabaseMisconfigured,
+    DatabaseUnavailable,
+    ForeignTables,
+    Schema,
+    check_writes,
+)
 from roost.web.health import HealthCheck
 
 TRIM_SECONDS = 60.0
@@ -58,6 +65,11 @@ class ApiDatabasePart(ProcessPart[SchedulingOptions]):
             raise OperatorError(
                 f"[api_database] connection: {error}; in a nova.conf the option of this name is Nova's"
             ) from error
+        except DatabaseMisconfigured:
+            raise
+        except DatabaseUnavailable as error:
+            # Not an error here: placement is prepared after this, and what needs the database waits for it.
+            _log.warning("the API database cannot be checked", error=str(error))
         finally:
             asyncio.run(database.close())
 

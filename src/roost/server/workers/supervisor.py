@@ -231,10 +231,10 @@ class Supervisor:
         if process is None or process.reporting == -1:
             # A signal told of its end after the selector had named the pipe.
             return
-        pipe = process.reporting
         if not process.read_report(ended=ended):
             return
-        self._selector.unregister(pipe)
+        self._selector.unregister(process.reporting)
+        process.close_report()
         if process.is_ready:
             self._handle(Ready(worker))
         elif process.failure is not None:

@@ -80,11 +80,12 @@ class WorkerProcess:
                 return False
             part = b""
         self._report += part
-        if part:
-            return False
+        return not part
+
+    def close_report(self) -> None:
+        """Close the pipe of the report, which nothing may wait for any more."""
         os.close(self.reporting)
         self.reporting = -1
-        return True
 
     def resident_memory(self) -> int | None:
         """Return the resident memory of the process in bytes, None if it has just ended."""
@@ -113,6 +114,7 @@ def fork_worker(
     parent = os.getpid()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, PARENT_SIGNALS)
     try:
+        os.set_blocking(read, False)
         pid = os.fork()
         if pid == 0:
 
@@ -132,7 +134,6 @@ def fork_worker(
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.close(write)
-    os.set_blocking(read, False)
     return WorkerProcess(pid, read, beats)
 
 

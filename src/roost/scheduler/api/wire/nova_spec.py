@@ -204,7 +204,7 @@ def _destination(destination: NovaFields | None) -> RequestedDestination | None:
         host=destination.get("host", str),
         node=destination.get("node", str),
         cell=None if cell is None else cell.get("name", str) or None,
-        cell_uuid=None if cell is None else cell.get("uuid", str),
+        cell_uuid=None if cell is None else cell.get("uuid", str) or None,
         aggregates=tuple(frozenset(each.split(",")) for each in destination.texts("aggregates")),
         forbidden_aggregates=frozenset(destination.texts("forbidden_aggregates")),
         allow_cross_cell_move=destination.get("allow_cross_cell_move", bool) or False,
