@@ -22,6 +22,9 @@ ONE_BY_ONE = 48
 More are judged by vector operations, which cost 100 µs to begin with, and after which whole blocks are
 weighed again.
 """
+ONE_BY_ONE = 32
+"""Hosts excluded one by one from copied stages; more by vector operations."""
+
 MOST_NAMED = 256
 """Hosts excluded one by one, 1 µs each. For more of them the stages are copied and changed by vector
 operations."""
@@ -281,6 +284,11 @@ class StageMask:
                     for step in range(asked, was):
                         left[step] -= 1
             return
+        if len(places) <= ONE_BY_ONE:
+            for place in places:
+                if self.stage.item(place) > asked:
+                    self.lower(place, 0, asked)
+            return
         several = np.unique(np.array([*places], dtype=np.intp))
         stages = self.stage[several]
         gone = stages > asked
@@ -289,12 +297,12 @@ class StageMask:
         for step in range(asked, len(self.left)):
             self.left[step] -= int(np.count_nonzero(stages > step))
 
-    def lower(self, place: int, stage: int) -> None:
-        """Lower the stage of a host."""
+    def lower(self, place: int, stage: int, asked: int = 0) -> None:
+        """Lower the stage of a host that is left after ``asked`` filters."""
         was = self.at(place)
         if was > stage:
             self.stage[place] = stage
-            for step in range(stage, was):
+            for step in range(max(asked, stage), was):
                 self.left[step] -= 1
 
     def keep(self, mask: Bools, asked: int) -> None:

@@ -226,9 +226,13 @@ class Narrowed:
         ``places``: those that have changed. Where each is excluded by its own members, the filters are asked
         about these alone: a group may have thousands of members.
         """
-        before = self._left_out
-        if before is None or any(each.role is Role.VARIED for each in self._again):
+        if any(each.role is Role.VARIED for each in self._again):
             # A filter with many keys may judge a claimed host differently now.
+            return None
+        if all(each.role is not Role.ASKED for each in self._again):
+            return []
+        before = self._left_out
+        if before is None:
             return None
         progress, among = self._progress, None
         if all(plugin.names_by_own_members for _, plugin in self._numbered_again()):
@@ -255,7 +259,9 @@ class Narrowed:
 
     def _rank(self) -> None:
         allowed = self._mask.left[-1]
-        self._shares_scores = not self._changed and self._leave_out_of_class(allowed)
+        # The first claim of a run ends the sharing, so it pays for a run of one instance alone.
+        alone = len(self._request.instances) == 1
+        self._shares_scores = alone and not self._changed and self._leave_out_of_class(allowed)
         if self._shares_scores:
             return
         columns, origins = self._columns.asked(allowed, self._places, self._progress)
