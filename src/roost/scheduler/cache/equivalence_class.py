@@ -17,13 +17,11 @@ from roost.scheduler.pool.host_pool import KNOWN, OFFERED
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 ONE_BY_ONE = 48
-"""Changed hosts that are judged one by one, 4 µs each.
+"""Changed hosts that are judged, and excluded ones that are marked, one by one: up to 4 µs each.
 
 More are judged by vector operations, which cost 100 µs to begin with, and after which whole blocks are
 weighed again.
 """
-ONE_BY_ONE = 32
-"""Hosts excluded one by one from copied stages; more by vector operations."""
 
 MOST_NAMED = 256
 """Hosts excluded one by one, 1 µs each. For more of them the stages are copied and changed by vector

@@ -1,7 +1,8 @@
 """An equivalence class narrowed for one request, by named hosts and by plugins that are asked for it alone.
 
-The class stays as it is. Where a request excludes few hosts by name, such as those that it ignores and those
-of its server group, the class itself serves it: its score index skips these hosts until the request is done.
+The class stays as it is. Where a request of one instance excludes few hosts by name, such as those that it
+ignores and those of its server group, the class itself serves it: its score index skips these hosts until the
+request is done.
 Ten hosts of ten thousand are mostly among those that are never weighed, and the blocks that the request opens
 stay open for others. The weights are the same as long as the least and the greatest number of each weigher
 are still there, and more than one host is.
