@@ -7,4 +7,5 @@ Nova's API, conductors, computes, databases and broker stay as they are. A call 
     feed (Nova's databases) ───┘
 
 calls    the calls and casts of Nova, and the errors that Nova knows
+options  the bridge's own options, and those of nova.conf that it reads
 """
