@@ -8,4 +8,11 @@ Nova's API, conductors, computes, databases and broker stay as they are. A call 
 
 calls    the calls and casts of Nova, and the errors that Nova knows
 options  the bridge's own options, and those of nova.conf that it reads
+
+feed             keeps the node table up to date from Nova's databases
+cell_feed        the nodes of one cell: which rows are read when
+liveness         the compute services that are up
+host_aggregates  the host aggregates, whose members are hosts in Nova and nodes here
+reports          the report of a node, made of its row
+database/        Nova's databases: the tables and rows that are read
 """

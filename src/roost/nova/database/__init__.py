@@ -1,0 +1,11 @@
+"""Nova's databases, as far as the bridge reads them: functions of a connection, one module a noun.
+
+tables         the tables and columns that are read, and the one table that is written
+cells          the cells of the API database, with a connection to the database of each
+services       the compute services: signs of life, disabled, forced down
+compute_nodes  the rows of compute nodes, and the stamps by which changed ones are found
+instances      the instances on hosts, and the place of single ones
+migrations     the migrations of instances that have not ended
+aggregates     the host aggregates with their metadata and hosts
+requests       the build requests of instances that are in no cell yet
+"""

@@ -1,0 +1,241 @@
+"""Feeds the scheduler's node table from the databases of an existing Nova."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+
+from roost.ledger.retention import DAY, CommitRetention
+from roost.model.node_event import NodeEvent
+from roost.model.operator_word import Subject
+from roost.nova.calls import Hints
+from roost.nova.cell_feed import CellFeed
+from roost.nova.database.cells import NovaCell, NovaCells
+from roost.nova.database.services import read_disabled
+from roost.nova.host_aggregates import NovaAggregates
+from roost.nova.options import BridgeOptions
+from roost.scheduler.nodes.journal import JournalWriter
+from roost.scheduler.nodes.operator_words import OperatorWords
+from roost.scheduler.nodes.table import NodeTable
+from roost.state.api_database.node_journal import NodeJournals
+from roost.storage import Database, StorageError
+
+EVERY_SECONDS = 1.0
+"""Seconds between two looks at the databases without a hint."""
+
+HINT_SECONDS = 0.2
+"""Least seconds between two looks, however many casts say that something has changed."""
+
+_log = structlog.get_logger()
+
+
+class NovaFeed(Hints):
+    """Keeps a node table up to date from Nova's databases, which it only reads.
+
+    From each cell it reads the compute nodes, the signs of life of their services, and the instances on
+    them; from the API database the cells and the host aggregates. ``words`` are what operators say: services
+    disabled or forced down, and host aggregates. The cell of a node is the cell's uuid.
+
+    A host is down if its service has stood still for ``down_seconds`` by the ``monotonic`` clock, or its cell
+    could not be read for so long. Cells are read at the same time, so that none waits for another one's time
+    limit. Changes of the table go into a journal in the database ``journal``; ``retention`` says for how
+    many days.
+    """
+
+    def __init__(
+        self,
+        cells: NovaCells,
+        table: NodeTable,
+        options: BridgeOptions,
+        *,
+        down_seconds: float = 60.0,
+        journal: Database | None = None,
+        retention: CommitRetention = CommitRetention(),  # noqa: B008 - it is frozen
+        monotonic: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._cells = cells
+        self._table = table
+        self._options = options
+        self._down_seconds = down_seconds
+        self._journal = None if journal is None else JournalWriter(journal, table)
+        self._journals = None if journal is None else NodeJournals(journal)
+        self._retention = retention
+        self._monotonic = monotonic
+        self._clock = clock
+        self._trimmed = monotonic()
+        self.words = OperatorWords(self._read_words)
+        self._aggregates = NovaAggregates(cells.api, table, monotonic)
+        self._feeds: dict[str, CellFeed] = {}
+        self._flags: dict[str, frozenset[Subject]] = {}
+        self._cells_read: float | None = None
+        self._failed: dict[str, str] = {}
+        self._hints = threading.Lock()
+        self._changed_nodes: set[str] = set()
+        self._changed_instances: set[str] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._hinted = asyncio.Event()
+
+    # Hints, from any thread
+
+    def node_changed(self, host: str) -> None:
+        with self._hints:
+            self._changed_nodes.add(host)
+        self._wake()
+
+    def instances_changed(self, host: str) -> None:
+        with self._hints:
+            self._changed_instances.add(host)
+        self._wake()
+
+    def aggregates_changed(self) -> None:
+        self._aggregates.again = True
+        self._wake()
+
+    def cells_changed(self) -> None:
+        """Read the cell mappings at the next look, as after SIGHUP."""
+        self._cells_read = None
+        self._wake()
+
+    def _wake(self) -> None:
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._hinted.set)
+
+    # Metrics
+
+    @property
+    def ages(self) -> Mapping[str, float | None]:
+        """Seconds since each cell was read as a whole, by its uuid; None if it never was."""
+        now = self._monotonic()
+        return {
+            uuid: None if feed.read_at is None else now - feed.read_at for uuid, feed in self._feeds.items()
+        }
+
+    @property
+    def rows_read(self) -> Mapping[str, int]:
+        """The rows read from each cell so far, by its uuid."""
+        return {uuid: feed.rows for uuid, feed in self._feeds.items()}
+
+    @property
+    def cells_down(self) -> Mapping[str, str]:
+        """The error of each cell that could not be read last time, by its uuid."""
+        return {uuid: error for uuid, error in self._failed.items() if uuid in self._feeds}
+
+    # The reads
+
+    async def run(self) -> None:
+        """Keep the table up to date until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        while True:
+            self._hinted.clear()
+            await self.refresh()
+            await asyncio.sleep(HINT_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hinted.wait(), EVERY_SECONDS - HINT_SECONDS)
+
+    async def refresh(self) -> None:
+        """Bring the table up to date once."""
+        await self._read_cells()
+        await self.words.look()
+        with self._hints:
+            nodes, self._changed_nodes = self._changed_nodes, set()
+            instances, self._changed_instances = self._changed_instances, set()
+        await asyncio.gather(*(self._refresh_cell(feed, nodes, instances) for feed in self._feeds.values()))
+        await self._write_journal()
+
+    async def close(self) -> None:
+        """Write the events that are not in the journal yet. The feed must not be running."""
+        if self._journal is not None:
+            await self._write_journal()
+            await self._journal.close()
+
+    async def _read_cells(self) -> None:
+        """Read the cell mappings if they are due."""
+        now = self._monotonic()
+        if self._cells_read is not None and now - self._cells_read < self._options.cells_seconds:
+            return
+        try:
+            await self._cells.refresh()
+        except StorageError as error:
+            self._fail("", error)
+            return
+        self._cells_read = now
+        cells = self._cells.cells
+        for gone in self._feeds.keys() - cells.keys():
+            self._feeds.pop(gone).leave()
+        for uuid, cell in cells.items():
+            if uuid not in self._feeds or self._feeds[uuid].cell.database is not cell.database:
+                self._feeds[uuid] = self._fed(cell)
+
+    def _fed(self, cell: NovaCell) -> CellFeed:
+        return CellFeed(
+            cell,
+            self._table,
+            self._aggregates,
+            down_seconds=self._down_seconds,
+            nodes_seconds=self._options.nodes_seconds,
+            monotonic=self._monotonic,
+        )
+
+    async def _refresh_cell(self, feed: CellFeed, nodes: set[str], instances: set[str]) -> None:
+        try:
+            await feed.refresh(nodes, instances)
+        except StorageError as error:
+            feed.away()
+            self._fail(feed.cell.uuid, error)
+        else:
+            self._failed.pop(feed.cell.uuid, None)
+
+    def _fail(self, cell: str, error: StorageError) -> None:
+        """Log the first of several failures of a cell, or of the API database."""
+        if cell not in self._failed:
+            what = "a cell of Nova cannot be read" if cell else "Nova's API database cannot be read"
+            _log.warning(what, cell=cell, error=str(error))
+        self._failed[cell] = str(error)
+
+    async def _read_words(self) -> Sequence[NodeEvent]:
+        """Take in services that are disabled or forced down, and aggregates; returns the events."""
+        feeds = [feed for uuid, feed in self._feeds.items() if uuid not in self._failed]
+        events: list[NodeEvent] = []
+        reads = [self._read_flags(feed.cell, events) for feed in feeds]
+        await asyncio.gather(self._read_aggregates(events), *reads)
+        return events
+
+    async def _read_aggregates(self, events: list[NodeEvent]) -> None:
+        """Take in changed aggregates. They stay as they are if the API database cannot be read."""
+        try:
+            events += await self._aggregates.read()
+        except StorageError as error:
+            self._fail("", error)
+        else:
+            self._failed.pop("", None)
+
+    async def _read_flags(self, cell: NovaCell, events: list[NodeEvent]) -> None:
+        """Take in the disabled services of a cell. One that cannot be read keeps its words."""
+        try:
+            hosts = await cell.database.read(read_disabled())
+        except StorageError as error:
+            self._fail(cell.uuid, error)
+            return
+        flags = frozenset(Subject(cell.uuid, host) for host in hosts)
+        before, self._flags[cell.uuid] = self._flags.get(cell.uuid, frozenset()), flags
+        events += self._table.set_words({each: each not in flags for each in before ^ flags})
+
+    async def _write_journal(self) -> None:
+        """Write new events into the journal; events that cannot be written wait for the next call."""
+        if self._journal is None or self._journals is None:
+            return
+        now = self._clock()
+        try:
+            await self._journal.write(now)
+            kept = self._retention
+            if kept.interval and self._monotonic() - self._trimmed >= kept.interval:
+                self._trimmed = self._monotonic()
+                await self._journals.trim(now - kept.days * DAY)
+        except StorageError as error:
+            _log.warning("the node journal cannot be written", error=str(error))

@@ -1,0 +1,49 @@
+"""The compute services of a cell that are up, by the counts of their reports."""
+
+import datetime
+from collections.abc import Iterable
+
+from roost.nova.database.services import ServiceRow
+from roost.state.leases import ObservedLiveness
+
+_NEVER = datetime.datetime.min
+
+
+class ServiceLiveness:
+    """The hosts that are ``up``.
+
+    A service is up while its count of reports is seen to change, by the observer's own monotonic clock. A
+    service that is seen for the first time counts as up, unless its last report is ``down_seconds`` older
+    than the newest of its cell: then it is down until its count changes. So the scheduler knows from its
+    start which hosts died before, and no clocks are compared but those of the cell's conductors, which wrote
+    the rows, with each other.
+    """
+
+    def __init__(self, down_seconds: float) -> None:
+        self._liveness = ObservedLiveness(down_seconds)
+        self._down = datetime.timedelta(seconds=down_seconds)
+        self._known: dict[str, int] = {}
+        self._old: dict[str, int] = {}
+
+    @property
+    def up(self) -> frozenset[str]:
+        """The hosts whose service is up."""
+        return self._liveness.up
+
+    def look(self, services: Iterable[ServiceRow], began: float, ended: float) -> None:
+        """Observe the services that were read between two times of the monotonic clock, in seconds."""
+        rows = {each.host: each for each in services}
+        counts = {host: each.reports for host, each in rows.items()}
+        newest = max((each.seen for each in rows.values() if each.seen is not None), default=_NEVER)
+        self._old = {host: count for host, count in self._old.items() if counts.get(host) == count}
+        for host, each in rows.items():
+            if host not in self._known and newest - (each.seen or _NEVER) > self._down:
+                self._old[host] = each.reports
+        self._known = counts
+        self._liveness.look(
+            {host: (count,) for host, count in counts.items()}, self._old.keys(), began, ended
+        )
+
+    def away(self, at: float) -> None:
+        """Note that the services cannot be read at ``at``: after a while none of them is up."""
+        self._liveness.away(at)

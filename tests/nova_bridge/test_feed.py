@@ -1,0 +1,172 @@
+"""The node table of the bridge follows Nova's databases."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from roost.storage import DatabaseUnavailable
+from support.nova_clouds import FedTable, NovaCloud, cell_uuid
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Iterator[NovaCloud]:
+    made = NovaCloud(tmp_path, "cell0", "cell1", "cell2")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def fed(cloud: NovaCloud) -> Iterator[FedTable]:
+    made = FedTable(cloud)
+    yield made
+    made.close()
+
+
+def test_table_has_the_nodes_of_all_cells_by_uuid(cloud: NovaCloud, fed: FedTable) -> None:
+    one, two = cloud.host("cell1", "a"), cloud.host("cell2", "b")
+    cloud.node("cell0", "nowhere")
+    fed.refresh()
+    assert {(r.node, r.host, r.cell) for r in map(fed.table.report, range(len(fed.table)))} == {
+        (one, "a", cell_uuid("cell1")),
+        (two, "b", cell_uuid("cell2")),
+    }
+    assert fed.up == {"a", "b"}
+
+
+def test_service_that_stands_still_is_down_and_comes_back(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    cloud.host("cell1", "b")
+    for _ in range(14):
+        fed.refresh(after=5.0)
+        cloud.report("cell1", "a")
+    assert fed.up == {"a"}
+    cloud.report("cell1", "b")
+    fed.refresh(after=5.0)
+    assert fed.up == {"a", "b"}
+
+
+def test_service_that_died_before_the_start_is_down_until_it_reports(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    cloud.host("cell1", "dead")
+    cloud.service("cell1", "a", at=61.0)
+    fed.refresh()
+    assert fed.up == {"a"}
+    fed.refresh(after=5.0)
+    assert fed.up == {"a"}
+    cloud.report("cell1", "dead")
+    fed.refresh(after=5.0)
+    assert fed.up == {"a", "dead"}
+
+
+def test_host_of_a_disabled_or_forced_down_service_gets_nothing_at_the_next_look(
+    cloud: NovaCloud, fed: FedTable
+) -> None:
+    for host in "abc":
+        cloud.host("cell1", host)
+    fed.refresh()
+    cloud.service("cell1", "a", disabled=True)
+    cloud.service("cell1", "b", forced_down=True)
+    fed.look()
+    assert fed.enabled == {"c"}
+    cloud.service("cell1", "a", disabled=False)
+    fed.look()
+    assert fed.enabled == {"a", "c"}
+    fed.refresh(after=5.0)
+    assert fed.up == {"a", "c"}
+
+
+def test_changed_new_and_deleted_nodes_are_found(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    cloud.host("cell1", "b")
+    fed.refresh()
+    cloud.node("cell1", "a", at=1.0, stats={"num_instances": 3, "io_workload": 2, "failed_builds": "1"})
+    cloud.remove_node("cell1", "b")
+    cloud.host("cell1", "c")
+    fed.refresh(after=29.0)
+    assert fed.up == {"a", "b"}
+    fed.refresh(after=1.0)
+    assert sorted(host for host in "abc" if fed.table.index(host) is not None) == ["a", "c"]
+    report = fed.table.report(fed.table.index("a") or 0)
+    assert (report.num_instances, report.num_io_ops, report.failed_builds) == (3, 2, 1)
+
+
+def test_hint_reads_a_node_at_once(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    fed.refresh()
+    cloud.node("cell1", "a", at=1.0, stats={"num_instances": 3})
+    cloud.instance("cell1", "i", "a")
+    fed.feed.node_changed("a")
+    fed.refresh(after=1.0)
+    assert fed.table.report(0).num_instances == 3
+
+
+def test_instances_are_listed_and_leave(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    cloud.host("cell1", "b")
+    one = cloud.instance("cell1", "one", "a", image_ref="image")
+    fed.refresh()
+    reports = {report.host: report for report in map(fed.table.report, range(2))}
+    assert reports["a"].instances[one].project_id == "p"
+    assert reports["a"].instances[one].image == "image"
+    cloud.instance("cell1", "one", "b")
+    fed.refresh(after=30.0)
+    reports = {report.host: report for report in map(fed.table.report, range(2))}
+    assert [list(reports[host].instances) for host in "ab"] == [[], [one]]
+
+
+def test_aggregates_count_at_the_next_look(cloud: NovaCloud, fed: FedTable) -> None:
+    for host in "ab":
+        cloud.host("cell1", host)
+    cloud.aggregate("fast", ["a"], availability_zone="az1")
+    fed.refresh()
+
+    def zones() -> dict[str, list[str]]:
+        table = fed.table
+        labels = table.metadata("availability_zone")
+        return {} if labels is None else {h: [*labels.of(table.index(h) or 0)] for h in "ab"}
+
+    assert zones() == {"a": ["az1"], "b": []}
+    for second, zone in enumerate(["az2", "az3"]):
+        cloud.aggregate("fast", ["a"], at=float(second), availability_zone=zone)
+        fed.look()
+        assert zones()["a"] == [zone]
+    cloud.aggregate("fast", ["b"], availability_zone="az3")
+    fed.look()
+    assert zones() == {"a": [], "b": ["az3"]}
+    cloud.remove_aggregate("fast")
+    fed.look()
+    assert zones() == {}
+
+
+def test_cell_that_cannot_be_read_goes_down_and_the_other_does_not(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    cloud.host("cell2", "b")
+    fed.refresh()
+
+    async def lost(work: object, *, by_key: bool = False) -> object:
+        raise DatabaseUnavailable("gone")
+
+    database = fed.cells.cells[cell_uuid("cell2")].database
+    read, database.read = database.read, lost
+    for second in range(0, 65, 5):
+        assert fed.up == {"a", "b"}, second
+        cloud.report("cell1", "a")
+        fed.refresh(after=5.0)
+    assert fed.up == {"a"}
+    assert dict(fed.feed.cells_down) == {cell_uuid("cell2"): "gone"}
+    assert fed.feed.ages == {cell_uuid("cell1"): 0.0, cell_uuid("cell2"): 65.0}
+    database.read = read
+    cloud.report("cell2", "b")
+    fed.refresh(after=5.0)
+    assert fed.up == {"a", "b"}
+    assert not fed.feed.cells_down
+
+
+def test_disabled_cell_is_left_out(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    cloud.host("cell2", "b")
+    fed.refresh()
+    cloud.disable_cell("cell2")
+    fed.refresh(after=60.0)
+    assert fed.table.index("b") is None
