@@ -60,8 +60,8 @@ class BridgeOptions(OptionStruct, frozen=True, group="nova_bridge"):
 class NovaOptions(OptionStruct, frozen=True, group="DEFAULT"):
     """The options of nova.conf that the bridge reads under the names and with the defaults of Nova.
 
-    Those of filters, weighers and request filters are `roost.scheduler.SchedulerOptions`; oslo.messaging reads
-    its own.
+    Those of filters, weighers and request filters are `roost.scheduler.SchedulerOptions`; oslo.messaging
+    reads its own.
     """
 
     host: str | None = option(
