@@ -15,4 +15,6 @@ liveness         the compute services that are up
 host_aggregates  the host aggregates, whose members are hosts in Nova and nodes here
 reports          the report of a node, made of its row
 database/        Nova's databases: the tables and rows that are read
+
+releases  the releases of Nova, and the check of its databases and services against them
 """
