@@ -20,10 +20,12 @@ An instance that holds something already is `roost.placement.errors.ConcurrentUp
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from roost.model.reasons import Reasons
 from roost.model.record import Step
 from roost.model.spec import UnreadKey
+from roost.model.text import clean_text
 from roost.model.visibility import NO_VALID_HOST, Viewer, seen, seen_by_project, shown_whole, visible
 from roost.scheduler import errors
 from roost.scheduler.api.wire.answers import TriedAlternate
@@ -170,6 +172,21 @@ def _no_weight(refusal: NoWeight) -> NoWeight:
 
 
 shown_whole(BadSpec, NoZone, HoldsNothing, MovedByOthers, SchedulerFailed, PlacementRefuses, PlacementAway)
+
+
+PUBLIC_REASON: Final = 220
+"""Most characters of a public reason. Nova puts a sentence of its own before it and keeps 255 characters."""
+
+
+def public_reason(error: errors.NoValidHost) -> str:
+    """Return the reason of a refusal for the tenant: one line, with the id of the run.
+
+    It has no name of a host, a provider or a server group. The operator finds the whole reason by the id.
+    """
+    reasons = None if error.reasons is None else seen(error.reasons)
+    sentence = "no host can take the request" if reasons is None else reasons.sentence
+    run = f" (run {error.run})"
+    return clean_text(" ".join(sentence.split()), PUBLIC_REASON - len(run)) + run
 
 
 @contextmanager
