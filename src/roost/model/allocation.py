@@ -40,6 +40,13 @@ class Consumer(msgspec.Struct, frozen=True):
     assignment: Assignment | None = None
 
 
+class KeptAllocations(msgspec.Struct, frozen=True):
+    """All allocations of a consumer, which a claim keeps and adds to. ``generation``: as they were read."""
+
+    allocations: Allocations
+    generation: int
+
+
 AFFINITY = "affinity"
 """All members are on one host."""
 ANTI_AFFINITY = "anti-affinity"
@@ -79,6 +86,16 @@ class Candidate(msgspec.Struct, frozen=True):
     mappings: dict[str, list[str]]
     assignment: Assignment | None = None
     limits: dict[str, object] = {}
+
+
+def sum_of(first: Allocations, second: Allocations) -> Allocations:
+    """Return the sums of two consumers' allocations, by provider and resource class."""
+    total = {provider: dict(resources) for provider, resources in first.items()}
+    for provider, resources in second.items():
+        there = total.setdefault(provider, {})
+        for name, amount in resources.items():
+            there[name] = there.get(name, 0) + amount
+    return total
 
 
 def allocations_text(allocations: Allocations, names: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import msgspec
 
+from roost.model.allocation import KeptAllocations
 from roost.model.reasons import Reasons, WeighedHost
 from roost.model.request import CandidateQuery
 from roost.model.spec import Destination, Selection, UnreadKey
@@ -77,6 +78,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     Inputs of the decision:
 
     - ``generations``: consumer generations of the instances whose allocations the run replaced.
+    - ``beside``: the allocations of instances that keep them, and get the claim in addition.
     - ``asked``: the placement queries. ``num_alternates``, ``min_count``: as the caller gave them; a
       ``min_count`` of 0 stands for all instances.
     - ``version``: the ledger version, None for a run over HTTP or without placement. ``position``: the number
@@ -121,6 +123,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     weighed: tuple[WeighedHost, ...] = ()
     reasons: Reasons | None = None
     generations: dict[str, int] = {}
+    beside: dict[str, KeptAllocations] = {}
     warnings: tuple[UnreadKey, ...] = ()
 
 

@@ -120,8 +120,8 @@ class NewerWord(SchedulerError):
     """An operator has said something since the request was turned into queries: it is decided anew.
 
     The scheduler catches it. ``mark``: the announcement in the ledger, None where none is made.
-    ``generations``: of the instances whose claims were replaced meanwhile. ``taken_away``: the alternate that
-    holds the claim now.
+    ``generations``: that instances which held something have reached meanwhile. ``taken_away``: the alternate
+    that holds the claim now.
     """
 
     def __init__(

@@ -87,12 +87,19 @@ class RunRecord:
             min_count=request.min_count,
             settings=settings,
             generations=dict(request.generations),
+            beside=dict(request.beside),
         )
 
     def asked(self, request: SchedulingRequest, warnings: tuple[UnreadKey, ...]) -> None:
-        """Note the queries that the run is decided by."""
-        asked = Asked(request.query, request.fallbacks, request.limit, self._table.version)
-        self.run = msgspec.structs.replace(self.run, asked=asked, warnings=warnings)
+        """Note the queries that the run is decided by, and the generations, which an earlier round may have
+        changed."""
+        self.run = msgspec.structs.replace(
+            self.run,
+            asked=Asked(request.query, request.fallbacks, request.limit, self._table.version),
+            warnings=warnings,
+            generations=dict(request.generations),
+            beside=dict(request.beside),
+        )
 
     @contextmanager
     def failing(self) -> Iterator[None]:
@@ -117,9 +124,7 @@ class RunRecord:
 
     def end(self, request: SchedulingRequest, decided: Decided) -> Outcome:
         """Record a run that came to an outcome. Returns the outcome, its destinations numbered."""
-        now = {
-            each: decided.generations.get(each, before + 1) for each, before in self.run.generations.items()
-        }
+        now = {**generations_after(self.run), **decided.generations}
         claims = decided.claims and not is_rebuild(request.spec)
         destinations = numbered(decided.outcome, now if claims else None)
         outcome = msgspec.structs.replace(decided.outcome, destinations=destinations)
@@ -172,10 +177,16 @@ def attempts_of(run: str, request_id: str, at: float, outcome: Outcome) -> list[
     return found
 
 
+def generations_after(run: Run) -> dict[str, int]:
+    """Return the generations that instances which held something have after one claim in a run."""
+    before = {**run.generations, **{each: kept.generation for each, kept in run.beside.items()}}
+    return {instance: generation + 1 for instance, generation in before.items()}
+
+
 def numbered(outcome: Outcome, generations: Mapping[str, int] | None) -> tuple[Destination, ...]:
     """Return the destinations of a run, with the ordinals of the attempts that claimed them.
 
-    ``generations``: the present ones of consumers whose claims were replaced; the others are new. None: the
+    ``generations``: the present ones of consumers that held something before; the others are new. None: the
     run claimed nothing.
     """
     tries = Counter(tried.instance for tried in outcome.tries)

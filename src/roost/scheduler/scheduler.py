@@ -165,11 +165,11 @@ class Scheduler:
         run, deadline = record.run, self._deadline()
 
         async def decide(
-            word: TakenWords | None, replaced: Mapping[str, int]
+            word: TakenWords | None, reached: Mapping[str, int]
         ) -> tuple[SchedulingRequest, Decided]:
             warnings = self._reader.warnings(request)
             derived = await self._reader.derived(
-                msgspec.structs.replace(request, run=run.id, generations={**run.generations, **replaced}),
+                msgspec.structs.replace(request, run=run.id).at(reached),
                 run.started_at,
                 seed=seed,
                 deadline=deadline,

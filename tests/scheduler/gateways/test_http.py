@@ -13,7 +13,7 @@ from roost.placement.commands.allocations import WriteAllocations
 from roost.placement.errors import ConcurrentUpdate
 from roost.scheduler import NoValidHost
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.gateways.http_claims import ATTEMPTS
+from roost.scheduler.gateways.claim_writes import ATTEMPTS
 from support.clouds import Provider, flat, holding, uuid_of
 from support.wire import INSTANCES, Answer, Room, Within, at_claims, claims_of, refused
 

@@ -62,11 +62,12 @@ class Placement:
         tried = ClaimAttempt(request.instance, first.host, first.node, first.cell, 0.0, None)
         return Replacement(selected=first, alternates=tuple(left), tries=(tried,))
 
-    async def give_back(self, request: SchedulingRequest) -> None:
+    async def give_back(self, request: SchedulingRequest) -> dict[str, int]:
         if self.away is not None:
             raise self.away
         self.given_back += 1
         self.held = [each for each in self.held if each not in request.instances]
+        return {}
 
     def forget_answers(self) -> None:
         self.forgotten += 1

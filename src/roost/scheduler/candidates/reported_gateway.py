@@ -1,7 +1,7 @@
 """Decisions on reported amounts, as before placement existed: nothing is written."""
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -59,10 +59,11 @@ class ReportedGateway:
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
         """Do nothing: reports do not tell which resource classes and traits exist."""
 
-    async def give_back(self, request: SchedulingRequest) -> None:
+    async def give_back(self, request: SchedulingRequest) -> Mapping[str, int]:
         """Forget the decision on a request, so that it counts no longer."""
         for instance in request.instances:
             self._pending.pop(instance, None)
+        return {}
 
     def forget_answers(self) -> None:
         """Do nothing: reports are all that is kept."""

@@ -4,6 +4,7 @@ local                 the ledger is in this process: a whole decision is one com
 http                  a placement service, Roost's or OpenStack's own, over HTTP
 http_run              one run: read candidates, choose, claim, read more candidates
 http_claims           the claims of one run
+claim_writes          the writes of claims, and claims taken back beside what an instance keeps
 http_replacement      the use of an alternate
 http_explanation      why such a service has no host, by what it answers to the request
 recording_placement   records at which ledger versions a run read placement
@@ -34,8 +35,8 @@ class Decided(NamedTuple):
     pick, prepare the claim), without waiting for the store. ``position``: how many changes the commit of the
     decision had before it; None if unknown. ``node_version``: of the node table, None without a journal.
     ``told``: over HTTP, the versions of all responses of placement; empty if one named none. ``generations``:
-    of the consumers whose claims were replaced more than once. ``claims``: whether the chosen hosts are
-    claimed in placement.
+    over HTTP, the present ones of the consumers that held something before. ``claims``: whether the chosen
+    hosts are claimed in placement.
     """
 
     outcome: Outcome

@@ -5,7 +5,7 @@ refused.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from roost.model.reasons import Reasons
@@ -17,6 +17,7 @@ from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.explain.explainer import Explainer, Job
 from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided
+from roost.scheduler.gateways.claim_writes import give_back
 from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members, no_members
 from roost.scheduler.gateways.http_claims import HttpClaims, MembersChanged
 from roost.scheduler.gateways.http_explanation import MOST_WAITING, HttpExplanations
@@ -120,14 +121,16 @@ class HttpGateway:
         )
         return await replacing.replace()
 
-    async def give_back(self, request: SchedulingRequest) -> None:
-        """Free the claims of a run for the new instances of its request.
+    async def give_back(self, request: SchedulingRequest) -> Mapping[str, int]:
+        """As `UnconditionalGateway.give_back`; also raises `PlacementUnavailable` and `PlacementRefused`.
 
-        Raises `PlacementUnavailable` and `PlacementRefused`. A consumer that existed before is never freed:
-        it would begin at generation 1 again.
+        A consumer that existed before is never freed: it would begin at generation 1 again.
         """
-        new = [each for each in request.instances if each not in request.generations]
-        await translated(self._placement.delete_allocations(new))
+        kept = {each: held.generation for each, held in request.beside.items()}
+        new = [each for each in request.instances if request.generation_of(each) is None]
+        if new:
+            await translated(self._placement.delete_allocations(new))
+        return {each: await give_back(self._placement, request, each, at) for each, at in kept.items()}
 
     def forget_answers(self) -> None:
         """Drop the answers of placement that are cached for further runs."""

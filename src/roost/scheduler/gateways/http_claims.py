@@ -11,7 +11,7 @@ import structlog
 
 from roost.model.allocation import AFFINITY
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.errors import AssignmentChanged, ConcurrentUpdate, GroupRefused, PlacementError
+from roost.placement.errors import AssignmentChanged, GroupRefused, PlacementError
 from roost.scheduler.errors import (
     ClaimsInDoubt,
     PlacementFailed,
@@ -19,6 +19,7 @@ from roost.scheduler.errors import (
     PlacementUnavailable,
     SchedulerError,
 )
+from roost.scheduler.gateways.claim_writes import give_back, settle, write_again
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup
 from roost.scheduler.gateways.node_assignments import NoAssignments, NodeAssignments
 from roost.scheduler.gateways.recording_placement import RecordingPlacement
@@ -38,10 +39,6 @@ from roost.scheduler.selection.running_selection import RunningSelection, claim_
 _log = structlog.get_logger()
 
 
-ATTEMPTS = 4
-"""Attempts of a write that meets other writers of the same providers. Source: Nova."""
-
-
 class MembersChanged(Exception):
     """Another member of an affinity group was placed after the run had looked for members."""
 
@@ -53,8 +50,9 @@ class HttpClaims:
     chooses from. ``judged``: the version of the ledger that each claim was judged on, None if placement does
     not return it.
 
-    ``generations``: the present ones of the consumers whose claims the run replaces. These consumers are
-    never freed: an emptied consumer would begin at generation 1 again.
+    ``generations``: the present ones of the consumers that held something before. Those whose claims the run
+    replaces are never freed: an emptied consumer would begin at generation 1 again. Those that keep what they
+    held lose the claim alone.
 
     ``begins_anew``: raise `MembersChanged` if only reading the group's members again can help.
     """
@@ -71,7 +69,11 @@ class HttpClaims:
         self._foreign = foreign
         self._begins_anew = begins_anew
         self._made: list[str] = []
-        self.generations = dict(request.generations)
+        self.generations = {
+            each: generation
+            for each in request.instances
+            if (generation := request.generation_of(each)) is not None
+        }
         self._in_doubt: Sequence[Claim] = ()
         self.waited = 0.0
         self.judged: list[int | None] = []
@@ -111,7 +113,7 @@ class HttpClaims:
             if refusal.verdict is ClaimVerdict.CHANGED:
                 await self._wait(self.assigned.read_again(claim.candidate.root))
             return refusal
-        if claim.instance not in self.generations:
+        if claim.instance not in self._request.generations:
             self._made.append(claim.instance)
         if self._foreign is not None and not await self._stays(self._foreign, claim):
             if self._begins_anew and self._is_affine:
@@ -125,7 +127,7 @@ class HttpClaims:
         self._in_doubt = claims
         try:
             writes = [self._write_of(claim) for claim in claims]
-            await translated(self._written(writes))
+            await translated(write_again(self._placement, writes))
         except PlacementError as error:
             self._in_doubt = ()
             self.assigned.refused(claims)
@@ -152,20 +154,6 @@ class HttpClaims:
         self.assigned.made(claims)
         return None
 
-    async def _written(self, writes: Sequence[ConsumerWrite]) -> None:
-        """Write, and write again if another writer changed one of the providers meanwhile, as its conflict
-        tells.
-
-        Raises: `PlacementError`, of the last attempt.
-        """
-        for _ in range(ATTEMPTS - 1):
-            try:
-                return await self._placement.write_allocations(writes)
-            except ConcurrentUpdate as error:
-                if is_consumer_conflict(error):
-                    raise
-        return await self._placement.write_allocations(writes)
-
     def _write_of(self, claim: Claim) -> ConsumerWrite:
         assignment = claim.candidate.assignment
         beside = None if assignment is None else self.assigned.beside(assignment.node)
@@ -188,8 +176,8 @@ class HttpClaims:
         started = time.perf_counter()
         try:
             stays = await translated(foreign.stays(claim.instance, claim.candidate.root))
-            if not stays and claim.instance not in self.generations:
-                await translated(self._placement.delete_allocations([claim.instance]))
+            if not stays and claim.instance not in self._request.generations:
+                await self._delete([claim.instance])
                 self._made.remove(claim.instance)
         finally:
             self.waited += time.perf_counter() - started
@@ -215,15 +203,32 @@ class HttpClaims:
         started, unseen = time.perf_counter(), []
         for claim in self._in_doubt:
             # The answer was lost, and perhaps the write too. Other allocations of the consumer stay.
+            if claim.instance in self._request.beside:
+                await self._settle(claim)
+                continue
             held = await translated(self._placement.allocations_of(claim.instance))
-            own = claim.instance not in self.generations
+            own = claim.instance not in self._request.generations
             if own and held is None:
                 unseen.append(claim.instance)
             if own and held is not None and held.allocations == claim.candidate.allocations:
                 self._made.append(claim.instance)
         self._in_doubt = ()
         if self._made:
-            await translated(self._placement.delete_allocations(self._made))
+            await self._delete(self._made)
         self._made = []
         self.waited += time.perf_counter() - started
         return unseen
+
+    async def _delete(self, instances: Sequence[str]) -> None:
+        """Free claims of the run. Raises: as `translated`, and `PlacementError`."""
+        new = [each for each in instances if each not in self._request.beside]
+        if new:
+            await translated(self._placement.delete_allocations(new))
+        for each in instances:
+            if each in self._request.beside:
+                at = self.generations[each]
+                self.generations[each] = await give_back(self._placement, self._request, each, at)
+
+    async def _settle(self, claim: Claim) -> None:
+        at = self.generations[claim.instance]
+        self.generations[claim.instance] = await settle(self._placement, self._request, claim, at)

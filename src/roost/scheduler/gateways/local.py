@@ -216,7 +216,7 @@ class Decide(Command[Decided], frozen=True):
 
     @property
     def requires_new_consumers(self) -> bool:
-        return not self.request.generations
+        return not self.request.generations and not self.request.beside
 
     def run(self, state: State) -> Decided:
         started, table = time.perf_counter(), self.pools.table
@@ -243,8 +243,7 @@ class Decide(Command[Decided], frozen=True):
 
     def _outcome(self, state: State, mark: int) -> Outcome:
         check_queries(state.fleet, self.request.queries)
-        if self.request.generations:
-            set_aside(state, self.request)
+        set_aside(state, self.request)
         pool = self.pools.of_fleet(state.fleet, self.request)
         selecting = choose(self.request, self.pools.table, pool, RandomDraw(self.request.seed))
         running = RunningSelection(selecting)

@@ -5,6 +5,7 @@ claim on a host that an operator has taken away lasts no longer than the second 
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
@@ -27,8 +28,14 @@ _log = structlog.get_logger()
 class UnconditionalGateway(Gateway, Protocol):
     """A gateway whose claims are not conditional on operators' words."""
 
-    async def give_back(self, request: SchedulingRequest) -> None:
-        """Free the claims of a run for the new instances of its request."""
+    async def give_back(self, request: SchedulingRequest) -> Mapping[str, int]:
+        """Take back the claims of a run, but those that replace others.
+
+        ``request``: at the generations that the claims have reached. Returns the new generations of
+        instances that keep what they held before.
+
+        Raises: `ConcurrentUpdate` if others have changed such an instance since.
+        """
 
     def forget_answers(self) -> None:
         """Drop cached answers: they may be older than a word."""
@@ -53,16 +60,16 @@ class WordCheckedGateway(GatewayWrapper):
         decided = await self._gateway.decide(request)
         destinations = decided.outcome.destinations
         if destinations:
+            claimed = request.at(decided.generations)
             try:
                 stands = await self._stands(request, *(each.selected for each in destinations))
             except BaseException as error:
                 # Shielded: a run that is cancelled frees its claims too.
-                await asyncio.shield(self._give_back(request, error))
+                await asyncio.shield(self._give_back(claimed, error))
                 raise
             if not stands:
-                await asyncio.shield(self._give_back(request))
-                now = {name: decided.generations.get(name, at) for name, at in request.generations.items()}
-                raise NewerWord(generations=now)
+                kept = await asyncio.shield(self._give_back(claimed))
+                raise NewerWord(generations={**claimed.generations, **kept})
         return decided
 
     async def use_alternate(self, request: ReplacementRequest) -> Replacement:
@@ -89,16 +96,18 @@ class WordCheckedGateway(GatewayWrapper):
         if request.word is not None and request.word.events != events:
             raise NewerWord
 
-    async def _give_back(self, request: SchedulingRequest, cause: BaseException | None = None) -> None:
+    async def _give_back(
+        self, request: SchedulingRequest, cause: BaseException | None = None
+    ) -> Mapping[str, int]:
         """Free the claims of a run. ``cause``: the error that ends it. Raises `ClaimsInDoubt`."""
         try:
-            await self._unconditional.give_back(request)
+            return await self._unconditional.give_back(request)
         except (SchedulerError, PlacementError) as error:
             text = f"what {', '.join(request.instances)} may have claimed could not be freed: {error}"
             if cause is not None and not isinstance(cause, Exception):
                 # The run is cancelled, and must end so: its task would go on with any other error.
                 _log.warning("a cancelled run left claims behind", error=text)
-                return
+                return {}
             raise ClaimsInDoubt(text) from (cause or error)
 
     async def _stands(self, request: SchedulingRequest, *selected: Selection) -> bool:

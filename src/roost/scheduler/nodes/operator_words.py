@@ -109,7 +109,7 @@ class OperatorWords:
 DecideByWords = Callable[[TakenWords | None, Mapping[str, int]], Awaitable[T]]
 """Decides by the words that the table has, None without operators.
 
-The second argument: generations of instances whose claims were replaced in the rounds before.
+The second argument: generations that instances which held something have reached in the rounds before.
 """
 
 
@@ -130,7 +130,7 @@ async def by_the_newest_words(words: OperatorWords | None, decide: DecideByWords
             if words.taken.events == taken.events:
                 raise
         except NewerWord as newer:
-            generations = newer.generations
+            generations = {**generations, **newer.generations}
             if words is not None and newer.mark is not None:
                 await words.take(newer.mark)
     raise WordsInTheWay(f"operators said something {ROUNDS} times while the request was decided: try again")

@@ -1,6 +1,6 @@
 """Placement as a run read it over HTTP: gives the same responses again, from the history of the ledger."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from roost.ledger import Held, Moment, State
 from roost.ledger.past_fleet import HistoryMissing, PastFleet
@@ -32,7 +32,8 @@ class PastPlacement:
     """Gives a run the responses that it had from placement over HTTP.
 
     ``told``: the reads that `roost.scheduler.gateways.recording_placement` recorded, in order. ``arrive``
-    moves the node table to a version, after each response. No change remains afterwards.
+    moves the node table to a version, after each response. ``held``: the consumers that held something
+    before the run. No change remains afterwards.
     """
 
     def __init__(
@@ -41,7 +42,9 @@ class PastPlacement:
         told: Sequence[PlacementRead],
         now: float,
         arrive: Callable[[int | None], Awaitable[None]],
+        held: Mapping[str, Held] = {},
     ) -> None:
+        self._held = dict(held)
         self._fleet = fleet
         self._told = iter(told)
         self._now = now
@@ -114,17 +117,22 @@ class PastPlacement:
             raise HistoryMissing(
                 f"commit {version + 1} has no {told.position} changes: the ledger was restored since"
             )
-        state = State(fleet, {}, self._now)
+        state = State(fleet, self._held.copy(), self._now)
+        written: dict[str, Held] = {}
         try:
             for change in list(after or ())[: told.position]:
                 state.apply(change)
             state.name(write.consumer for write in writes)
             write_allocations(state, writes)
+            for write in writes:
+                if write.consumer in self._held and (held := state.held(write.consumer)) is not None:
+                    written[write.consumer] = held
         except PlacementError as error:
             raise refused_write(error if any(map(needs_v1, writes)) else _reported(error)) from error
         finally:
             state.take_back(0)
             await self._went_on(told)
+        self._held.update(written)
         made = {change.consumer for change in after or () if isinstance(change, AllocationsChanged)}
         if not made.issuperset(write.consumer for write in writes):
             raise HistoryMissing(

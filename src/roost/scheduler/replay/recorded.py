@@ -13,7 +13,7 @@ from roost.records.errors import DamagedRecords
 from roost.scheduler.errors import BadOptions, UnknownPlugin
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugin_names import filter_classes, weigher_classes
-from roost.scheduler.run_records import attempts_of, numbered, settings_of, weighed_in
+from roost.scheduler.run_records import attempts_of, generations_after, numbered, settings_of, weighed_in
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
 
@@ -138,11 +138,11 @@ def _parts_of(run: Run, outcome: Outcome) -> dict[str, str]:
 
 
 def _generations(run: Run) -> dict[str, int] | None:
-    """Return the generations of replaced claims after a run; None for a record of an earlier program version
-    or of a rebuild."""
+    """Return the generations of instances that held something, after a run; None for a record of an earlier
+    program version or of a rebuild."""
     if any(each.selected.generation is None for each in run.destinations):
         return None
-    return {instance: before + 1 for instance, before in run.generations.items()}
+    return generations_after(run)
 
 
 def _parts(run: Run, attempts: Sequence[Attempt]) -> dict[str, str]:

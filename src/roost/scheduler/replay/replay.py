@@ -22,6 +22,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.replay.changed import Changes, changed_options, changed_queries, changed_spec
+from roost.scheduler.replay.kept_consumers import kept_consumers
 from roost.scheduler.replay.past_placement import Diverged, PastPlacement
 from roost.scheduler.replay.recorded import (
     DecisionDifference,
@@ -93,7 +94,16 @@ class DecisionReplay:
             table, asked = await self._asked(run, spec, options, fleet, changes)
         except (HistoryMissing, JournalMissing) as error:
             raise NotReproducible(str(error)) from error
-        wanted = HostRequest(spec, run.instances, run.num_alternates, run.min_count, run.generations, run.id)
+        wanted = HostRequest(
+            spec,
+            run.instances,
+            run.num_alternates,
+            run.min_count,
+            run.generations,
+            run.id,
+            # On today's state nobody knows what the instances hold. It counts as used, if they still hold it.
+            beside={} if changes.now else run.beside,
+        )
         request = SchedulingRequest.of(wanted, asked, options, run.started_at, seed=run.seed or 0)
         pools = self._pools_of(table, options, plugins)
         unlike: list[DecisionDifference] = []
@@ -142,12 +152,13 @@ class DecisionReplay:
 
     async def _state(self, run: Run, changes: Changes) -> tuple[Fleet, list[Change], dict[str, Held]]:
         """Return the fleet that the run was decided on, the changes before it in its batch, and the
-        allocations of instances that the run replaced."""
+        allocations of instances that the run replaced or kept."""
         if changes.now:
             return await self._fleet.at(self._newest), [], {}
         if run.told:
             # A changed request is decided on the version of the run's first response, in one step.
-            return await self._fleet.at(_first_version(run)), [], {}
+            fleet = await self._fleet.at(_first_version(run))
+            return fleet, [], kept_consumers(fleet, run)
         if run.version is None:
             return await self._fleet.at(self._fleet.version), [], {}
         fleet = await self._fleet.at(run.version)
@@ -164,7 +175,8 @@ class DecisionReplay:
                     "from a backup since, or its commits are of another database"
                 )
         position = run.position or 0
-        return fleet, list(after or ())[:position], _replaced(run, list(after or ())[position:])
+        held = {**kept_consumers(fleet, run), **_replaced(run, list(after or ())[position:])}
+        return fleet, list(after or ())[:position], held
 
     async def _asked(
         self, run: Run, spec: RequestSpec, options: SchedulerOptions, fleet: Fleet, changes: Changes
@@ -202,7 +214,8 @@ class DecisionReplay:
         async def arrive(version: int | None) -> None:
             await past.at(run.node_version or 0 if version is None else version)
 
-        placement = PastPlacement(self._fleet, run.told, run.started_at, arrive)
+        kept = kept_consumers(await self._fleet.at(_first_version(run)), run)
+        placement = PastPlacement(self._fleet, run.told, run.started_at, arrive, kept)
         try:
             with pools.table.reading():
                 decided = await HttpGateway(placement, pools).decide(request)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypedDict, Unpack
+from typing import Self, TypedDict, Unpack
 
 import msgspec
 import numpy as np
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Float64
+from roost.model.allocation import KeptAllocations
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import NewerWord
@@ -56,6 +57,10 @@ class HostRequest(msgspec.Struct, frozen=True):
     - ``min_count``: if fewer can be placed, none is. By default all.
     - ``generations``: of the instances that hold something already, which the run replaces: what they hold
       counts as free for them, and a claim of theirs is one write at the generation.
+    - ``beside``: of the instances that hold something already and keep it, all that they hold. It counts as
+      used, and a claim of theirs is one write at its generation, with what is kept and what is new. If such
+      a run fails, what is kept stays. The use of an alternate replaces both. An instance has one assignment
+      of hardware, which the claim moves to the new host. Nova evacuates in this way.
     - ``run``: the id of the run, which no other run has; made up if it is empty.
     - ``request_id``, ``global_request_id``: of the user's request, for the records.
     - ``strict``: refuse what `roost.scheduler.Scheduler.check_request` refuses.
@@ -72,6 +77,7 @@ class HostRequest(msgspec.Struct, frozen=True):
     global_request_id: str | None = None
     strict: bool = False
     of_nova: bool = False
+    beside: Mapping[str, KeptAllocations] = {}
 
     def __post_init__(self) -> None:
         if not self.min_count:
@@ -94,6 +100,25 @@ class HostRequest(msgspec.Struct, frozen=True):
             )
         if not self.generations.keys() <= names:
             raise ValueError(f"generations of other instances: {sorted(self.generations.keys() - names)}")
+        if not self.beside.keys() <= names - self.generations.keys():
+            wrong = sorted(self.beside.keys() - (names - self.generations.keys()))
+            raise ValueError(f"other instances, or such as are replaced, keep allocations: {wrong}")
+
+    def at(self, generations: Mapping[str, int]) -> Self:
+        """Return the same request at newer generations of consumers that hold something already."""
+        return replace(
+            self,
+            generations={name: generations.get(name, at) for name, at in self.generations.items()},
+            beside={
+                name: replace(kept, generation=generations.get(name, kept.generation))
+                for name, kept in self.beside.items()
+            },
+        )
+
+    def generation_of(self, instance: str) -> int | None:
+        """Return the generation of an instance before its claim, None for one that holds nothing yet."""
+        kept = self.beside.get(instance)
+        return self.generations.get(instance) if kept is None else kept.generation
 
 
 class PlacementQueries(msgspec.Struct, frozen=True):
@@ -166,6 +191,7 @@ class SchedulingRequest(HostRequest, frozen=True, kw_only=True, dict=True):
             request.global_request_id,
             request.strict,
             request.of_nova,
+            request.beside,
             query=queries.query,
             fallbacks=queries.fallbacks,
             limit=queries.limit,

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from roost.ledger import State
+from roost.ledger import Held, State
+from roost.model.allocation import sum_of
 from roost.model.change import AllocationsChanged
 from roost.placement.commands.allocations import ConsumerWrite, write_allocations
 from roost.placement.errors import ConcurrentUpdate, PlacementError
@@ -23,17 +24,21 @@ def claim_write(
 ) -> ConsumerWrite:
     """Return the allocation write that makes a claim.
 
+    The write of an instance that keeps what it holds has that as well.
+
     ``generation``: of the consumer at present, by default as in the request; None: it holds nothing yet. With
     a server group the write has the group's condition, whether or not a filter for it is enabled. ``beside``:
     the digest of the assignments on the node that the claim was fitted beside.
     """
+    kept = request.beside.get(claim.instance)
+    new = claim.candidate.allocations
     return ConsumerWrite(
         consumer=claim.instance,
-        allocations=claim.candidate.allocations,
+        allocations=new if kept is None else sum_of(kept.allocations, new),
         project_id=request.spec.project_id,
         user_id=request.spec.user_id,
         consumer_type=INSTANCE,
-        generation=request.generations.get(claim.instance) if generation is None else generation,
+        generation=request.generation_of(claim.instance) if generation is None else generation,
         group=None if request.spec.group is None else request.spec.group.claim,
         assignment=claim.candidate.assignment,
         beside=beside,
@@ -42,32 +47,43 @@ def claim_write(
 
 
 def set_aside(state: State, request: SchedulingRequest) -> None:
-    """Remove the allocations of a request's instances from a ledger's state.
+    """Remove the allocations that a request replaces from a ledger's state, and check those that it keeps.
 
-    So they do not count against the instances: neither as room nor as membership in their server group. The
-    caller takes this back before it writes.
+    The removed ones do not count against the instances: neither as room nor as membership in their server
+    group. The caller takes this back before it writes.
 
     Raises: `ConcurrentUpdate` if an instance holds nothing, or not at the generation in the request.
     """
     for instance, generation in request.generations.items():
-        held = state.held(instance)
-        if held is None or held.consumer.generation != generation:
-            there = "null" if held is None else held.consumer.generation
-            raise ConcurrentUpdate(
-                f"consumer generation conflict - expected {there} but got {generation} "
-                f"for consumer {instance}"
-            )
+        held = _held(state, instance, generation)
         state.apply(AllocationsChanged(instance, held.consumer, None, held.allocations, {}))
+    for instance, kept in request.beside.items():
+        held = _held(state, instance, kept.generation)
+        if held.allocations != kept.allocations:
+            raise ConcurrentUpdate(
+                f"consumer generation conflict - consumer {instance} holds other allocations at generation "
+                f"{kept.generation} than were read: its placement was restored since"
+            )
+
+
+def _held(state: State, instance: str, generation: int) -> Held:
+    held = state.held(instance)
+    if held is None or held.consumer.generation != generation:
+        there = "null" if held is None else held.consumer.generation
+        raise ConcurrentUpdate(
+            f"consumer generation conflict - expected {there} but got {generation} for consumer {instance}"
+        )
+    return held
 
 
 def claimed(state: State, request: SchedulingRequest, claim: Claim) -> ClaimResult:
-    """Make a claim in a ledger's state. Earlier allocations of the instance are set aside already.
+    """Make a claim in a ledger's state. Allocations that it replaces are set aside already.
 
     Raises: `PlacementError` that is no refusal of this claim.
     """
     try:
         write = claim_write(request, claim)
-        if write.generation is not None:
+        if claim.instance in request.generations:
             write = msgspec.structs.replace(write, generation=None)
         write_allocations(state, [write])
     except PlacementError as error:

@@ -1,0 +1,103 @@
+"""Decisions on instances that keep what they hold, in the ledger and over HTTP, are made again: the same."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from roost.ledger.holdings import held_by_all
+from roost.model.allocation import KeptAllocations
+from roost.model.spec import RequestSpec, ServerGroup
+from roost.placement.errors import ConcurrentUpdate
+from roost.records import RecordQueue, Retention
+from roost.records.backend import open_sql_records
+from roost.scheduler import NoValidHost, Scheduler
+from roost.scheduler.gateways import Gateway
+from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.nodes.journal import JournalWriter
+from roost.scheduler.replay.changed import Changes
+from roost.scheduler.request.scheduling_request import HostRequest
+from roost.scheduler.selection.host_pools import HostPools
+from roost.state.api_database.tables import SCHEMA
+from roost.storage import Database
+from support.clouds import NOW, fill, over_http, uuid_of
+from support.databases import Place
+from support.hardware_clouds import OPTIONS, REQUESTS, hardware_cloud
+from support.ledgers import opened
+from support.redeciding import redecided
+
+INSTANCES = [uuid_of(0xA0 + number) for number in range(4)]
+HOSTS = {uuid_of(number): f"host{number}" for number in range(3)}
+GROUPED = msgspec.structs.replace(REQUESTS[0], group=ServerGroup("g", "anti-affinity"))
+
+
+async def worked(path: Path, wire: bool) -> None:
+    """Evacuate an instance in a server group and with an assignment, then another into what is left."""
+    url = f"sqlite:///{path / 'api.db'}"
+    api = Database(url)
+    async with AsyncExitStack() as stack:
+        [ledger] = await stack.enter_async_context(opened(Place("sqlite", (url,)), 1))
+        SCHEMA.prepare(api)
+        cloud = hardware_cloud(3)
+        await fill(ledger, cloud)
+        records = RecordQueue(await open_sql_records(f"sqlite:///{path / 'records.db'}", Retention(0, 0)))
+        pools = HostPools(cloud.table(), msgspec.structs.replace(OPTIONS, explain_seconds=0.0))
+        gateway: Gateway = LocalGateway(ledger, pools)
+        if wire:
+            gateway = HttpGateway(await stack.enter_async_context(over_http(ledger)), pools)
+        journal = JournalWriter(api, pools.table)
+        await journal.write(NOW)
+        scheduler = Scheduler(gateway, records, lambda: NOW)
+
+        async def evacuate(spec: RequestSpec, *instances: str) -> None:
+            held = ledger.database.read_now(held_by_all)
+            kept = {
+                each: KeptAllocations(held[each].allocations, held[each].consumer.generation)
+                for each in instances
+                if each in held
+            }
+            ignored = frozenset(HOSTS[each] for each in kept[instances[0]].allocations)
+            ignoring = msgspec.structs.replace(spec, ignore_hosts=ignored)
+            await scheduler.select_destinations(HostRequest(ignoring, instances, beside=kept))
+
+        await scheduler.select_destinations(HostRequest(GROUPED, tuple(INSTANCES[:2])))
+        await scheduler.select_destinations(HostRequest(REQUESTS[4], (INSTANCES[2],)))
+        await evacuate(GROUPED, INSTANCES[0])
+        await evacuate(REQUESTS[4], INSTANCES[2], INSTANCES[3])
+        with pytest.raises(NoValidHost):
+            await evacuate(GROUPED, INSTANCES[1])
+        with pytest.raises(ConcurrentUpdate):
+            late = KeptAllocations({uuid_of(0): {"PCPU": 2}}, 7)
+            await scheduler.select_destinations(
+                HostRequest(REQUESTS[4], (INSTANCES[1],), beside={INSTANCES[1]: late})
+            )
+        await journal.write(NOW)
+        await journal.close()
+        await records.close()
+    await api.close()
+
+
+@pytest.mark.parametrize("wire", [False, True])
+def test_they_are_the_same(tmp_path: Path, wire: bool) -> None:
+    asyncio.run(worked(tmp_path, wire))
+    made, impossible = asyncio.run(redecided(tmp_path))
+    assert {each.run.id: (each.differences, each.run) for each in made if each.differences} == {}
+    beside = [each for each in made if each.run.beside]
+    placed = [each for each in beside if each.run.destinations]
+    assert [len(each.run.instances) for each in placed] == [1, 2]
+    assert [each.run.destinations[0].selected.generation for each in placed] == [2, 2]
+    assert all(bool(each.run.told) == wire for each in placed)
+    assert sum(each.run.refusal is not None for each in beside) >= 1
+    assert sum(impossible.values()) <= 1
+    assert all("consumer generation conflict" in text for text in impossible)
+
+
+def test_on_todays_state_what_they_hold_counts_as_used(tmp_path: Path) -> None:
+    asyncio.run(worked(tmp_path, False))
+    made, _ = asyncio.run(redecided(tmp_path, Changes(now=True)))
+    beside = [each for each in made if each.run.beside]
+    assert beside
+    assert all("generation conflict" not in str(each.outcome.refusal) for each in beside)
