@@ -1,26 +1,6 @@
 """The node table of the bridge follows Nova's databases."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from roost.storage import DatabaseUnavailable
 from support.nova_clouds import FedTable, NovaCloud, cell_uuid
-
-
-@pytest.fixture
-def cloud(tmp_path: Path) -> Iterator[NovaCloud]:
-    made = NovaCloud(tmp_path, "cell0", "cell1", "cell2")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def fed(cloud: NovaCloud) -> Iterator[FedTable]:
-    made = FedTable(cloud)
-    yield made
-    made.close()
 
 
 def test_table_has_the_nodes_of_all_cells_by_uuid(cloud: NovaCloud, fed: FedTable) -> None:
@@ -144,11 +124,7 @@ def test_cell_that_cannot_be_read_goes_down_and_the_other_does_not(cloud: NovaCl
     cloud.host("cell2", "b")
     fed.refresh()
 
-    async def lost(work: object, *, by_key: bool = False) -> object:
-        raise DatabaseUnavailable("gone")
-
-    database = fed.cells.cells[cell_uuid("cell2")].database
-    read, database.read = database.read, lost
+    restore = fed.lose("cell2")
     for second in range(0, 65, 5):
         assert fed.up == {"a", "b"}, second
         cloud.report("cell1", "a")
@@ -156,7 +132,7 @@ def test_cell_that_cannot_be_read_goes_down_and_the_other_does_not(cloud: NovaCl
     assert fed.up == {"a"}
     assert dict(fed.feed.cells_down) == {cell_uuid("cell2"): "gone"}
     assert fed.feed.ages == {cell_uuid("cell1"): 0.0, cell_uuid("cell2"): 65.0}
-    database.read = read
+    restore()
     cloud.report("cell2", "b")
     fed.refresh(after=5.0)
     assert fed.up == {"a", "b"}

@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import json
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from roost.nova.database.cells import CELL0, NovaCells
 from roost.nova.feed import NovaFeed
 from roost.nova.options import BridgeOptions
 from roost.scheduler.nodes.table import NodeTable
-from roost.storage import Database
+from roost.storage import Database, DatabaseUnavailable
 
 EPOCH = datetime.datetime(2026, 1, 1)
 
@@ -111,6 +112,15 @@ class NovaCloud:
                 connection.execute(sa.insert(table).values(**{**new, **values}))
         return name
 
+    def migration(self, cell: str, instance: str, **values: Any) -> None:
+        """Add a migration of an instance, or change it."""
+        table = tables.migrations
+        with self.engines[cell].begin() as connection:
+            mine = sa.update(table).where(table.c.instance_uuid == instance).values(**values)
+            if not connection.execute(mine).rowcount:
+                new = {"uuid": str(uuid.uuid4()), "instance_uuid": instance, **values}
+                connection.execute(sa.insert(table).values(**new))
+
     def aggregate(self, name: str, hosts: list[str], at: float = 0.0, **metadata: str) -> str:
         """Add an aggregate, or change its hosts and metadata. Returns its uuid."""
         moment = EPOCH + datetime.timedelta(seconds=at)
@@ -137,6 +147,10 @@ class NovaCloud:
             self.write("api", sa.delete(table).where(table.c.aggregate_id == mine))
         self.write("api", sa.delete(tables.aggregates).where(tables.aggregates.c.name == name))
 
+    def request(self, instance: str) -> None:
+        """Add the build request of an instance."""
+        self.write("api", sa.insert(tables.build_requests).values(instance_uuid=instance, project_id="p"))
+
     def close(self) -> None:
         for engine in self.engines.values():
             engine.dispose()
@@ -160,6 +174,7 @@ class FedTable:
             self.table,
             BridgeOptions(**options),
             down_seconds=down_seconds,
+            patience_seconds=60.0,
             monotonic=lambda: self.now,
         )
 
@@ -171,6 +186,20 @@ class FedTable:
     def look(self) -> None:
         """Read what operators say, as before a decision."""
         asyncio.run(self.feed.words.look())
+
+    def lose(self, cell: str) -> Callable[[], None]:
+        """Let all reads of a cell fail. Returns a function that brings it back."""
+
+        async def lost(work: object, *, by_key: bool = False) -> object:
+            raise DatabaseUnavailable("gone")
+
+        database: Any = self.cells.cells[cell_uuid(cell)].database
+        read, database.read = database.read, lost
+
+        def restore() -> None:
+            database.read = read
+
+        return restore
 
     @property
     def up(self) -> set[str]:

@@ -11,8 +11,12 @@ options  the bridge's own options, and those of nova.conf that it reads
 
 feed             keeps the node table up to date from Nova's databases
 cell_feed        the nodes of one cell: which rows are read when
+instance_lists   the instances on each host, and the hosts where they have changed
+settlement       the end of outstanding claims, by the rows of their instances
+arrivals         instances that have arrived at a node whose row may be older
 liveness         the compute services that are up
 host_aggregates  the host aggregates, whose members are hosts in Nova and nodes here
+read_rounds      reads that are made together, where one that hangs holds up no other
 reports          the report of a node, made of its row
 database/        Nova's databases: the tables and rows that are read
 

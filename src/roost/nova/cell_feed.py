@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import sys
 from collections.abc import Callable, Collection, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import islice
@@ -10,14 +9,16 @@ from itertools import islice
 from msgspec.structs import replace
 
 from roost.model.node import NodeInstance, NodeReport
+from roost.nova.arrivals import Arrivals
 from roost.nova.database.cells import NovaCell
 from roost.nova.database.compute_nodes import Stamp, read_nodes, read_stamps
-from roost.nova.database.instances import HostMark, InstanceRow, read_instances, read_marks
 from roost.nova.database.services import read_services
 from roost.nova.host_aggregates import NovaAggregates
+from roost.nova.instance_lists import InstanceLists, Named
 from roost.nova.liveness import ServiceLiveness
 from roost.nova.reports import report_of
 from roost.scheduler.nodes.table import NodeTable
+from roost.storage import StorageError
 
 HOSTS_AT_ONCE = 200
 """Hosts whose rows are read by one transaction: a row has up to 40 KB."""
@@ -36,8 +37,7 @@ within one of them leaves the same stamp."""
 class CellFeed:
     """The nodes of one cell, as they were read last.
 
-    ``read_at`` is when all due reads last succeeded, by the monotonic clock; None before. ``rows`` counts the
-    rows read.
+    ``read_at`` is when all due reads last succeeded, by the monotonic clock; None before.
     """
 
     def __init__(
@@ -45,16 +45,19 @@ class CellFeed:
         cell: NovaCell,
         table: NodeTable,
         aggregates: NovaAggregates,
+        arrivals: Arrivals,
         *,
         down_seconds: float,
         nodes_seconds: float,
+        image_properties: bool,
         monotonic: Callable[[], float],
     ) -> None:
         self.cell = cell
         self.read_at: float | None = None
-        self.rows = 0
+        self._rows = 0
         self._table = table
         self._aggregates = aggregates
+        self._arrivals = arrivals
         self._monotonic = monotonic
         self._nodes_seconds = nodes_seconds
         self._look_seconds = min(LOOK_SECONDS, down_seconds / 12)
@@ -64,36 +67,51 @@ class CellFeed:
         self._versions: dict[str, int] = {}
         self._stamps: dict[str, Stamp] = {}
         self._hosts: dict[str, str] = {}
-        self._marks: dict[str, HostMark] = {}
-        # By host and name of the node.
-        self._instances: dict[str, dict[str, dict[str, NodeInstance]]] = {}
+        self._lists = InstanceLists(cell.database, image_properties)
+        self._heard: set[str] = set()
+        self._heard_instances: set[str] = set()
         # When the rows of a host are to be read again, by the monotonic clock.
         self._again: dict[str, float] = {}
+
+    @property
+    def rows(self) -> int:
+        """The rows read so far."""
+        return self._rows + self._lists.rows
 
     @property
     def hosts(self) -> AbstractSet[str]:
         """The hosts that have nodes."""
         return set(self._hosts.values())
 
-    async def refresh(self, nodes: AbstractSet[str], instances: AbstractSet[str]) -> None:
-        """Take in the changes of the cell; raises `StorageError`.
+    def hear(self, nodes: AbstractSet[str], instances: AbstractSet[str]) -> None:
+        """Take note of hosts whose nodes or instances have changed, as casts say. They may be of other
+        cells."""
+        here = self.hosts
+        self._heard |= nodes & here
+        self._heard_instances |= instances & here
 
-        ``nodes`` and ``instances``: hosts of which they have changed, as a cast says. Hosts of other cells
-        are ignored.
-        """
+    async def refresh(self) -> None:
+        """Take in the changes of the cell. Raises `StorageError`."""
         began = self._monotonic()
         if began - self._looked >= self._look_seconds:
             await self._look()
-        here = self.hosts
-        hosts, listed = set(nodes & here), set(instances & here)
+        hosts, self._heard = self._heard, set()
+        listed, self._heard_instances = self._heard_instances, set()
         if began - self._stamped >= self._nodes_seconds:
-            # The instances are read before the nodes: see `_read`.
-            listed |= await self._changed_instances()
+            listed |= await self._lists.changed()
             hosts |= await self._changed_nodes()
             self._stamped = began
-        hosts |= {host for host, at in self._again.items() if at <= began}
-        for some in _slices(sorted(hosts | listed)):
-            await self._read(some, hosts)
+        again = {host for host, at in self._again.items() if at <= began}
+        self._again = {host: at for host, at in self._again.items() if at > began}
+        hosts |= again & self.hosts
+        waiting = sorted(hosts | listed)
+        try:
+            for some in _slices(waiting):
+                await self._read(some, hosts, listed)
+        except StorageError:
+            self._heard |= hosts
+            self._heard_instances |= listed
+            raise
         self._tell_up()
         self.read_at = self._monotonic()
 
@@ -104,14 +122,23 @@ class CellFeed:
 
     def leave(self) -> None:
         """Remove the cell's nodes from the table."""
-        self._remove(self._stamps.keys())
+        self._remove(self._table.nodes_of_cell(self.cell.uuid))
         self._aggregates.apply()
+
+    def read_soon(self, host: str) -> None:
+        """Read a host at the next refresh: an instance has arrived there."""
+        self._again[host] = -math.inf
+
+    def counts(self, node: str, instance: str) -> bool:
+        """Return whether the row of a node that was read last counts an instance that has arrived there."""
+        stamp = self._stamps.get(node)
+        return stamp is None or self._arrivals.counted(instance, stamp)
 
     async def _look(self) -> None:
         """Read the signs of life of services, and their versions."""
         began = self._monotonic()
         rows = await self.cell.database.read(read_services())
-        self.rows += len(rows)
+        self._rows += len(rows)
         self._liveness.look(rows, began, self._monotonic())
         versions = {row.host: row.version for row in rows}
         changed = [
@@ -125,32 +152,32 @@ class CellFeed:
         self._tell_up()
         self._looked = began
 
-    async def _changed_instances(self) -> set[str]:
-        """Return the hosts that an instance has come to or has left."""
-        marks = await self.cell.database.read(read_marks())
-        self.rows += len(marks)
-        return {
-            host for host in marks.keys() | self._marks.keys() if marks.get(host) != self._marks.get(host)
-        }
-
     async def _changed_nodes(self) -> set[str]:
         """Remove the nodes that are gone. Returns the hosts of new and changed ones."""
         found = await self.cell.database.read(read_stamps())
-        self.rows += len(found)
+        self._rows += len(found)
         stamps = {each.node: each for each in found}
-        gone = self._stamps.keys() - stamps.keys()
+        before = self._stamps.keys() if self._stamps else self._table.nodes_of_cell(self.cell.uuid)
+        gone = before - stamps.keys()
         if gone:
             self._remove(gone)
             self._aggregates.apply()
         return {each.host for each in found if self._stamps.get(each.node) != each.stamp}
 
-    async def _read(self, hosts: Collection[str], changed: AbstractSet[str]) -> None:
-        """Read the instances of hosts and then the rows of those that have ``changed``."""
-        found = await self.cell.database.read(read_instances(hosts))
-        self.rows += len(found)
-        self._list(hosts, found)
-        rows = await self.cell.database.read(read_nodes(hosts))
-        self.rows += len(rows)
+    async def _read(
+        self, hosts: Collection[str], changed: AbstractSet[str], listed: AbstractSet[str]
+    ) -> None:
+        """Read hosts whose nodes have ``changed``, and hosts whose instances are to be ``listed``.
+
+        Instances are read before nodes, so that no claim ends by a row that is older than the instance.
+        """
+        table = self._table
+        claimed = {table.hosts[taken.index] for _, taken in table.outstanding}
+        await self._lists.read([host for host in hosts if host in listed or host in claimed])
+        rows = await self.cell.database.read(
+            read_nodes([host for host in hosts if host in changed or host in claimed])
+        )
+        self._rows += len(rows)
         now = self._monotonic()
         reports: list[NodeReport] = []
         moved = False
@@ -160,42 +187,33 @@ class CellFeed:
             if self._stamps.get(report.node) != stamp:
                 self._stamps[report.node] = stamp
                 self._again[report.host] = now + SAME_SECOND
-            elif self._again.get(report.host, math.inf) <= now:
-                del self._again[report.host]
             self._hosts[report.node] = report.host
             moved |= self._aggregates.place(report.node, report.host)
             reports.append(report)
-        for host in set(hosts) - {report.host for report in reports}:
-            self._again.pop(host, None)
         if moved:
             self._aggregates.apply()
-        self._table.update([self._with_instances(report) for report in reports])
+        read = {report.host for report in reports}
+        reports += [report for host in hosts if host not in read for report in self._reports(host)]
+        table.update([self._with_instances(report) for report in reports])
         # Otherwise the first request for hardware would decode all nodes while other decisions wait.
-        while self._table.decode(DECODED_AT_ONCE):
+        while table.decode(DECODED_AT_ONCE):
             await asyncio.sleep(0)
 
     def _with_instances(self, report: NodeReport) -> NodeReport:
-        listed = self._instances.get(report.host, {})
+        """Return a report with the node's instances that it counts, up or down as its service is."""
+        names = self._lists.of(report.host)
+        if len(self._aggregates.nodes_of(report.host)) == 1:
+            listed = _together(names)
+        else:
+            listed = dict(names.get(report.nodename, {}))
+        index = self._table.index_of_node(report.node)
+        claimed = {} if index is None else self._table.outstanding.instances_on(index)
+        early = {each for each in claimed if each in listed and not self.counts(report.node, each)}
+        if early:
+            listed = {each: listed[each] for each in listed if each not in early}
+            self._again[report.host] = -math.inf
         up = report.host in self._liveness.up
-        return replace(
-            report,
-            instances=listed.get(report.nodename, {}),
-            last_seen=math.inf if up else -math.inf,
-        )
-
-    def _list(self, hosts: Collection[str], rows: Collection[InstanceRow]) -> None:
-        """Take in the instances of hosts."""
-        counts: dict[str, list[int]] = {}
-        for host in hosts:
-            self._instances.pop(host, None)
-            self._marks.pop(host, None)
-        for row in rows:
-            names = self._instances.setdefault(row.host, {})
-            names.setdefault(row.nodename, {})[row.uuid] = NodeInstance(
-                project_id=sys.intern(row.project_id), image=row.image and sys.intern(row.image)
-            )
-            counts.setdefault(row.host, []).append(row.id)
-        self._marks |= {host: HostMark(len(ids), sum(ids)) for host, ids in counts.items()}
+        return replace(report, instances=listed, last_seen=math.inf if up else -math.inf)
 
     def _remove(self, nodes: Collection[str]) -> None:
         gone = sorted(nodes)
@@ -215,6 +233,10 @@ class CellFeed:
         for host in sorted(before ^ up):
             self._table.set_up(host, host in up)
         self._up = up
+
+
+def _together(names: Named) -> dict[str, NodeInstance]:
+    return {each: instance for listed in names.values() for each, instance in listed.items()}
 
 
 def _slices(hosts: list[str]) -> Iterator[list[str]]:

@@ -4,30 +4,38 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 import structlog
 
 from roost.ledger.retention import DAY, CommitRetention
 from roost.model.node_event import NodeEvent
 from roost.model.operator_word import Subject
+from roost.nova.arrivals import Arrivals
 from roost.nova.calls import Hints
 from roost.nova.cell_feed import CellFeed
+from roost.nova.database.aggregates import read_mark
 from roost.nova.database.cells import NovaCell, NovaCells
 from roost.nova.database.services import read_disabled
 from roost.nova.host_aggregates import NovaAggregates
 from roost.nova.options import BridgeOptions
+from roost.nova.read_rounds import PATIENCE_SECONDS, ReadRounds
+from roost.nova.settlement import ClaimSettlement
 from roost.scheduler.nodes.journal import JournalWriter
 from roost.scheduler.nodes.operator_words import OperatorWords
 from roost.scheduler.nodes.table import NodeTable
 from roost.state.api_database.node_journal import NodeJournals
-from roost.storage import Database, StorageError
+from roost.storage import Database, DatabaseUnavailable, StorageError
 
 EVERY_SECONDS = 1.0
 """Seconds between two looks at the databases without a hint."""
 
 HINT_SECONDS = 0.2
 """Least seconds between two looks, however many casts say that something has changed."""
+
+_API = "api"
+_CLAIMS = "claims"
 
 _log = structlog.get_logger()
 
@@ -41,8 +49,10 @@ class NovaFeed(Hints):
 
     A host is down if its service has stood still for ``down_seconds`` by the ``monotonic`` clock, or its cell
     could not be read for so long. Cells are read at the same time, so that none waits for another one's time
-    limit. Changes of the table go into a journal in the database ``journal``; ``retention`` says for how
-    many days.
+    limit: a read that takes longer than ``patience_seconds`` goes on while the others are repeated, and
+    decisions do not wait for it. ``image_properties``: those of the images of instances are read too, for
+    `ImagePropertiesWeigher`. Changes of the table go into a journal in the database ``journal``;
+    ``retention`` says for how many days.
     """
 
     def __init__(
@@ -52,6 +62,8 @@ class NovaFeed(Hints):
         options: BridgeOptions,
         *,
         down_seconds: float = 60.0,
+        image_properties: bool = False,
+        patience_seconds: float = PATIENCE_SECONDS,
         journal: Database | None = None,
         retention: CommitRetention = CommitRetention(),  # noqa: B008 - it is frozen
         monotonic: Callable[[], float] = time.monotonic,
@@ -61,6 +73,7 @@ class NovaFeed(Hints):
         self._table = table
         self._options = options
         self._down_seconds = down_seconds
+        self._image_properties = image_properties
         self._journal = None if journal is None else JournalWriter(journal, table)
         self._journals = None if journal is None else NodeJournals(journal)
         self._retention = retention
@@ -69,10 +82,14 @@ class NovaFeed(Hints):
         self._trimmed = monotonic()
         self.words = OperatorWords(self._read_words)
         self._aggregates = NovaAggregates(cells.api, table, monotonic)
+        self._arrivals = Arrivals(monotonic)
+        self._settlement = ClaimSettlement(cells.api, table, self._arrivals, monotonic)
         self._feeds: dict[str, CellFeed] = {}
         self._flags: dict[str, frozenset[Subject]] = {}
         self._cells_read: float | None = None
         self._failed: dict[str, str] = {}
+        self._patience = patience_seconds
+        self._rounds = ReadRounds(patience_seconds)
         self._hints = threading.Lock()
         self._changed_nodes: set[str] = set()
         self._changed_instances: set[str] = set()
@@ -139,17 +156,23 @@ class NovaFeed(Hints):
                 await asyncio.wait_for(self._hinted.wait(), EVERY_SECONDS - HINT_SECONDS)
 
     async def refresh(self) -> None:
-        """Bring the table up to date once."""
-        await self._read_cells()
+        """Bring the table up to date once, except for databases that do not answer within seconds."""
+        await self._rounds.make({_API: self._read_cells})
         await self.words.look()
         with self._hints:
             nodes, self._changed_nodes = self._changed_nodes, set()
             instances, self._changed_instances = self._changed_instances, set()
-        await asyncio.gather(*(self._refresh_cell(feed, nodes, instances) for feed in self._feeds.values()))
+        for feed in self._feeds.values():
+            feed.hear(nodes, instances)
+        await self._rounds.make(
+            {uuid: partial(self._refresh_cell, feed) for uuid, feed in self._feeds.items()}
+        )
+        await self._rounds.make({_CLAIMS: self._settle})
         await self._write_journal()
 
     async def close(self) -> None:
-        """Write the events that are not in the journal yet. The feed must not be running."""
+        """End the reads, and write the events that are not in the journal yet. `run` must be cancelled."""
+        await self._rounds.cancel()
         if self._journal is not None:
             await self._write_journal()
             await self._journal.close()
@@ -157,19 +180,30 @@ class NovaFeed(Hints):
     async def _read_cells(self) -> None:
         """Read the cell mappings if they are due."""
         now = self._monotonic()
-        if self._cells_read is not None and now - self._cells_read < self._options.cells_seconds:
-            return
+        due = self._cells_read is None or now - self._cells_read >= self._options.cells_seconds
         try:
-            await self._cells.refresh()
+            if due:
+                await self._cells.refresh()
+            elif _API in self._failed:
+                await self._cells.api.read(read_mark())
         except StorageError as error:
-            self._fail("", error)
+            self._fail(_API, error)
+            return
+        self._failed.pop(_API, None)
+        if not due:
             return
         self._cells_read = now
         cells = self._cells.cells
         for gone in self._feeds.keys() - cells.keys():
+            await self._rounds.cancel(gone)
             self._feeds.pop(gone).leave()
+            flags = self._flags.pop(gone, frozenset())
+            self._table.set_words(dict.fromkeys(flags, True))
+            self._failed.pop(gone, None)
         for uuid, cell in cells.items():
-            if uuid not in self._feeds or self._feeds[uuid].cell.database is not cell.database:
+            before = self._feeds.get(uuid)
+            if before is None or before.cell.database is not cell.database:
+                await self._rounds.cancel(uuid)
                 self._feeds[uuid] = self._fed(cell)
 
     def _fed(self, cell: NovaCell) -> CellFeed:
@@ -177,51 +211,73 @@ class NovaFeed(Hints):
             cell,
             self._table,
             self._aggregates,
+            self._arrivals,
             down_seconds=self._down_seconds,
             nodes_seconds=self._options.nodes_seconds,
+            image_properties=self._image_properties,
             monotonic=self._monotonic,
         )
 
-    async def _refresh_cell(self, feed: CellFeed, nodes: set[str], instances: set[str]) -> None:
+    async def _refresh_cell(self, feed: CellFeed) -> None:
+        uuid = feed.cell.uuid
         try:
-            await feed.refresh(nodes, instances)
+            if uuid in self._failed:
+                # The words of operators are read from cells that answer, as decisions wait for them.
+                await feed.cell.database.read(read_disabled())
+                del self._failed[uuid]
+                await self.words.look()
+            # No node is in the table before the words that may forbid it.
+            if self._aggregates.known and uuid in self._flags:
+                await feed.refresh()
         except StorageError as error:
+            self._fail(uuid, error)
+        if uuid in self._failed:
             feed.away()
-            self._fail(feed.cell.uuid, error)
-        else:
-            self._failed.pop(feed.cell.uuid, None)
+
+    async def _settle(self) -> None:
+        readable = {uuid: feed for uuid, feed in self._feeds.items() if uuid not in self._failed}
+        try:
+            await self._settlement.settle(readable)
+        except StorageError as error:
+            _log.warning("outstanding claims cannot be settled", error=str(error))
 
     def _fail(self, cell: str, error: StorageError) -> None:
         """Log the first of several failures of a cell, or of the API database."""
         if cell not in self._failed:
-            what = "a cell of Nova cannot be read" if cell else "Nova's API database cannot be read"
+            what = "Nova's API database cannot be read" if cell == _API else "a cell of Nova cannot be read"
             _log.warning(what, cell=cell, error=str(error))
         self._failed[cell] = str(error)
 
     async def _read_words(self) -> Sequence[NodeEvent]:
-        """Take in services that are disabled or forced down, and aggregates; returns the events."""
-        feeds = [feed for uuid, feed in self._feeds.items() if uuid not in self._failed]
+        """Take in services that are disabled or forced down, and aggregates; returns the events.
+
+        A database that did not answer last time is left out, and one that does not answer within seconds
+        keeps its words: decisions wait for this.
+        """
         events: list[NodeEvent] = []
-        reads = [self._read_flags(feed.cell, events) for feed in feeds]
-        await asyncio.gather(self._read_aggregates(events), *reads)
+        reads = {uuid: partial(self._read_flags, feed.cell, events) for uuid, feed in self._feeds.items()}
+        reads[_API] = partial(self._read_aggregates, events)
+        await asyncio.gather(
+            *(self._read_word(name, read) for name, read in reads.items() if name not in self._failed)
+        )
         return events
 
-    async def _read_aggregates(self, events: list[NodeEvent]) -> None:
-        """Take in changed aggregates. They stay as they are if the API database cannot be read."""
+    async def _read_word(self, name: str, read: Callable[[], Awaitable[None]]) -> None:
         try:
-            events += await self._aggregates.read()
+            async with asyncio.timeout(self._patience):
+                await read()
         except StorageError as error:
-            self._fail("", error)
-        else:
-            self._failed.pop("", None)
+            self._fail(name, error)
+        except TimeoutError:
+            self._fail(name, DatabaseUnavailable(f"no answer for {self._patience:g} s"))
+
+    async def _read_aggregates(self, events: list[NodeEvent]) -> None:
+        """Take in changed aggregates."""
+        events += await self._aggregates.read()
 
     async def _read_flags(self, cell: NovaCell, events: list[NodeEvent]) -> None:
-        """Take in the disabled services of a cell. One that cannot be read keeps its words."""
-        try:
-            hosts = await cell.database.read(read_disabled())
-        except StorageError as error:
-            self._fail(cell.uuid, error)
-            return
+        """Take in the disabled services of a cell."""
+        hosts = await cell.database.read(read_disabled())
         flags = frozenset(Subject(cell.uuid, host) for host in hosts)
         before, self._flags[cell.uuid] = self._flags.get(cell.uuid, frozenset()), flags
         events += self._table.set_words({each: each not in flags for each in before ^ flags})

@@ -1,7 +1,7 @@
 """The host aggregates of Nova in the node table: members are hosts there, and nodes here."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from roost.model.aggregate import Aggregate
 from roost.model.node_event import AggregateEvent
@@ -21,6 +21,8 @@ class NovaAggregates:
 
     A host's nodes are told to it before they are in the table, so that no node is ever seen without its
     aggregates, of which one may be another tenant's.
+
+    ``known``: the aggregates were read. ``again``: they are read at the next look whatever their mark is.
     """
 
     def __init__(self, api: Database, table: NodeTable, monotonic: Callable[[], float]) -> None:
@@ -32,6 +34,7 @@ class NovaAggregates:
         self._marked = self._read = 0.0
         self._nodes: defaultdict[str, set[str]] = defaultdict(set)
         self._host: dict[str, str] = {}
+        self.known = False
         self.again = False
 
     async def read(self) -> list[AggregateEvent]:
@@ -45,6 +48,7 @@ class NovaAggregates:
         self.again = False
         rows = await self._api.read(read_aggregates())
         self._rows, self._mark, self._read = rows, mark, began
+        self.known = True
         return self._apply(rows)
 
     def place(self, node: str, host: str) -> bool:
@@ -57,6 +61,10 @@ class NovaAggregates:
         self._host[node] = host
         self._nodes[host].add(node)
         return True
+
+    def nodes_of(self, host: str) -> Collection[str]:
+        """Return the nodes of a host."""
+        return self._nodes.get(host, ())
 
     def forget(self, node: str) -> None:
         """Note that a node is gone. It stays a member in the table until `apply` is called."""

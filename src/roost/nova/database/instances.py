@@ -1,5 +1,6 @@
 """The instances on the hosts of a cell, and the places of single instances."""
 
+import datetime
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
@@ -36,18 +37,42 @@ class HostMark(NamedTuple):
     ids: int
 
 
+class InstanceChange(NamedTuple):
+    """A changed instance on a host. ``at``: when, by the clock of its writer; compared for equality only."""
+
+    uuid: str
+    host: str
+    at: datetime.datetime
+
+
 class NovaPlace(NamedTuple):
-    """The place of an instance: None if it is on no host. ``state`` is its ``vm_state``."""
+    """The place of an instance: None if it is on no host. ``state`` and ``task`` are Nova's ``vm_state`` and
+    ``task_state``."""
 
     host: str | None
     nodename: str | None
     state: str | None
+    task: str | None
 
 
 @transaction
 def read_marks(connection: Connection) -> dict[str, HostMark]:
     """Return the mark of each host with instances. The database reads nothing but an index."""
     return {host: HostMark(count, int(ids)) for host, count, ids in connection.execute(_MARKS)}
+
+
+@transaction
+def read_newest(connection: Connection) -> datetime.datetime | None:
+    """Return when the instance that was changed last was changed, by the clock of its writer."""
+    newest: datetime.datetime | None = connection.execute(_NEWEST).scalar()
+    return newest
+
+
+@transaction
+def read_changes(connection: Connection, since: datetime.datetime) -> list[InstanceChange]:
+    """Return the changes of instances since a time by the clocks of their writers, as an index has them."""
+    query = _CHANGES.where(instances.c.updated_at >= since)
+    return [InstanceChange(*row) for row in connection.execute(query)]
 
 
 @transaction
@@ -79,9 +104,9 @@ def read_image_properties(connection: Connection, uuids: Collection[str]) -> Map
 def read_places(connection: Connection, uuids: Collection[str]) -> dict[str, NovaPlace]:
     """Return the places of those of some instances that the cell has."""
     return {
-        uuid: NovaPlace(host, node, state)
+        uuid: NovaPlace(host, node, state, task)
         for some in in_batches(uuids)
-        for uuid, host, node, state in connection.execute(_PLACES.where(instances.c.uuid.in_(some)))
+        for uuid, host, node, state, task in connection.execute(_PLACES.where(instances.c.uuid.in_(some)))
     }
 
 
@@ -89,6 +114,10 @@ _MARKS = (
     sa.select(instances.c.host, sa.func.count(), sa.func.sum(instances.c.id))
     .where(instances.c.deleted == 0, instances.c.host.is_not(None))
     .group_by(instances.c.host)
+)
+_NEWEST = sa.select(sa.func.max(instances.c.updated_at))
+_CHANGES = sa.select(instances.c.uuid, instances.c.host, instances.c.updated_at).where(
+    instances.c.host.is_not(None)
 )
 _LISTED = sa.select(
     instances.c.uuid,
@@ -106,6 +135,6 @@ _PROPERTIES = sa.select(
     instance_system_metadata.c.deleted == 0,
     instance_system_metadata.c.key.startswith(IMAGE, autoescape=True),
 )
-_PLACES = sa.select(instances.c.uuid, instances.c.host, instances.c.node, instances.c.vm_state).where(
-    instances.c.deleted == 0
-)
+_PLACES = sa.select(
+    instances.c.uuid, instances.c.host, instances.c.node, instances.c.vm_state, instances.c.task_state
+).where(instances.c.deleted == 0)

@@ -15,7 +15,10 @@ which has ``finished`` too: there a resize waits to be confirmed."""
 
 
 class MigrationRow(NamedTuple):
-    """A migration. ``kind`` is its ``migration_type``."""
+    """A migration. ``kind`` is its ``migration_type``; ``host`` and ``nodename`` are its destination.
+
+    ``claimed``: the compute of the destination has begun to count it.
+    """
 
     uuid: str
     instance: str
@@ -25,13 +28,14 @@ class MigrationRow(NamedTuple):
     source_nodename: str | None
     host: str | None
     nodename: str | None
+    claimed: bool
 
 
 @transaction
 def read_unfinished(connection: Connection, instances: Collection[str]) -> list[MigrationRow]:
     """Return the migrations of some instances that have not ended, the newest first."""
     return [
-        MigrationRow(*row)
+        _row(*row)
         for some in in_batches(instances)
         for row in connection.execute(_UNFINISHED.where(migrations.c.instance_uuid.in_(some)))
     ]
@@ -47,7 +51,27 @@ _UNFINISHED = (
         migrations.c.source_node,
         migrations.c.dest_compute,
         migrations.c.dest_node,
+        migrations.c.dest_compute_id,
     )
     .where(migrations.c.deleted == 0, migrations.c.status.not_in(ENDED))
     .order_by(migrations.c.id.desc())
 )
+
+
+def _row(
+    uuid: str,
+    instance: str,
+    kind: str | None,
+    status: str | None,
+    source_host: str | None,
+    source_nodename: str | None,
+    host: str | None,
+    nodename: str | None,
+    compute_id: int | None,
+) -> MigrationRow:
+    # A conductor names the destination of a live migration and of an evacuation before its compute does.
+    # Source: ``_claim_existing_migration`` of Nova's resource tracker.
+    claimed = host is not None and (compute_id is not None or status != "accepted")
+    return MigrationRow(
+        uuid, instance, kind or "", status or "", source_host, source_nodename, host, nodename, claimed
+    )

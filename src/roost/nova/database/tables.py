@@ -193,6 +193,7 @@ migrations = sa.Table(
     sa.Column("source_node", NAME),
     sa.Column("dest_compute", NAME),
     sa.Column("dest_node", NAME),
+    sa.Column("dest_compute_id", sa.BigInteger),
     sa.Column("status", NAME),
     sa.Column("migration_type", sa.String(20)),
     sa.Index("migrations_instance_uuid_and_status_idx", "deleted", "instance_uuid", "status"),
