@@ -15,6 +15,8 @@ from hypothesis import settings
 
 from support.databases import KINDS, Place, Servers
 from support.nova import NOT_INSTALLED
+from support.rabbitmq import NOT_INSTALLED as BROKER_NOT_INSTALLED
+from support.rabbitmq import PROGRAM, RabbitMQ
 from support.seeds import VARIABLE, draw_seed, is_nightly, nightly_seed
 
 # A loaded machine is no defect, so no example has a time limit. The nightly run has thousands of examples.
@@ -115,8 +117,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for kind, failures in servers.not_started.items():
         for failure in failures:
             terminalreporter.write_line(f"did NOT start at once: {kind}: {failure}", yellow=True)
-    if any(NOT_INSTALLED in str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())):
-        terminalreporter.write_line(NOT_INSTALLED, yellow=True)
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
+    for reason in (NOT_INSTALLED, BROKER_NOT_INSTALLED):
+        if any(reason in each for each in skipped):
+            terminalreporter.write_line(reason, yellow=True)
 
 
 @pytest.fixture(scope="session")
@@ -137,3 +141,25 @@ def database_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Pat
     """The URL of a fresh database, of each kind in turn but Galera, which is a MariaDB to one process."""
     with servers.place(request.param, tmp_path) as place:
         yield place.url
+
+
+@pytest.fixture(scope="session")
+def session_broker() -> Iterator[RabbitMQ]:
+    if PROGRAM is None:
+        pytest.skip(BROKER_NOT_INSTALLED)
+    # Not below pytest's folders, which the broker's account cannot enter.
+    with tempfile.TemporaryDirectory(prefix="roost-rabbitmq-") as folder:
+        broker = RabbitMQ(Path(folder))
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.close()
+
+
+@pytest.fixture
+def broker(session_broker: RabbitMQ) -> RabbitMQ:
+    """The session's RabbitMQ, started again if a test has stopped it."""
+    if not session_broker.answers():
+        session_broker.start()
+    return session_broker

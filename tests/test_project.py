@@ -23,6 +23,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME: list[str] = PYPROJECT["project"]["dependencies"]
 BENCH: list[str] = PYPROJECT["project"]["optional-dependencies"]["bench"]
 REDFISH: list[str] = PYPROJECT["project"]["optional-dependencies"]["redfish"]
+NOVA: list[str] = PYPROJECT["project"]["optional-dependencies"]["nova"]
 DEVELOPMENT: list[str] = PYPROJECT["dependency-groups"]["dev"]
 LOCKS = (
     "requirements.lock",
@@ -59,7 +60,7 @@ def test_lock_names_no_address(lock: str) -> None:
     ("lock", "declared"),
     [
         ("requirements.lock", RUNTIME),
-        ("requirements-dev.lock", RUNTIME + BENCH + REDFISH + DEVELOPMENT),
+        ("requirements-dev.lock", RUNTIME + BENCH + REDFISH + NOVA + DEVELOPMENT),
         ("requirements-libvirt.lock", PYPROJECT["project"]["optional-dependencies"]["libvirt"]),
         ("requirements-build.lock", PYPROJECT["build-system"]["requires"]),
     ],
@@ -96,7 +97,7 @@ def test_what_the_package_imports_is_what_it_depends_on() -> None:
         modules = re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), flags=re.MULTILINE)
         names = [name for name in modules if name not in NAMESPACES]
         imported |= {canonicalize_name(each) for name in names for each in distributions.get(name, ())}
-    declared = {canonicalize_name(Requirement(each).name) for each in RUNTIME + BENCH + REDFISH}
+    declared = {canonicalize_name(Requirement(each).name) for each in RUNTIME + BENCH + REDFISH + NOVA}
     assert imported - {"roost"} - declared == set()
     assert declared - imported == set(NOT_IMPORTED)
 
@@ -145,7 +146,7 @@ def test_a_production_install_needs_neither_matplotlib_nor_opentelemetry(wheel: 
         if each.marker is None or each.marker.evaluate({"extra": ""})
     ]
     assert "sqlalchemy" in plain and "matplotlib" not in plain
-    assert metadata.get_all("Provides-Extra") == ["bench", "libvirt", "redfish", "tracing"]
+    assert metadata.get_all("Provides-Extra") == ["bench", "libvirt", "nova", "redfish", "tracing"]
     assert "matplotlib" not in read_pins("requirements.lock")
     assert not [name for name in (*plain, *read_pins("requirements.lock")) if "opentelemetry" in name]
 

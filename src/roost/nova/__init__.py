@@ -21,4 +21,5 @@ reports          the report of a node, made of its row
 database/        Nova's databases: the tables and rows that are read
 
 releases  the releases of Nova, and the check of its databases and services against them
+rpc/      the calls and casts over oslo.messaging
 """

@@ -1,0 +1,54 @@
+"""A client of a scheduler's RPC interface, as Nova's conductors are, without Nova."""
+
+import asyncio
+from types import TracebackType
+from typing import Any, Self
+
+from oslo_config import cfg
+
+from roost.nova.rpc.oslo import oslo_messaging
+
+CONTEXT = {
+    "request_id": "req-1",
+    "global_request_id": "req-0",
+    "project_id": "project",
+    "user_id": "user",
+    "auth_token": "the-token",
+    "service_catalog": [{"type": "compute"}],
+}
+"""A context of a user's request. The token and the catalogue are the user's."""
+
+
+class SchedulerClient:
+    """Calls and casts over a broker. Used as a context manager."""
+
+    def __init__(self, url: str) -> None:
+        oslo_messaging.set_transport_defaults("nova")
+        self._transport = oslo_messaging.get_rpc_transport(
+            cfg.CONF, url=url, allowed_remote_exmods=["nova.exception"]
+        )
+        self.client = oslo_messaging.get_rpc_client(
+            self._transport, oslo_messaging.Target(topic="scheduler", version="4.0")
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._transport.cleanup()
+
+    def select(self, *instances: str, version: str = "4.5", monitor: int = 60, **more: Any) -> Any:
+        """Call ``select_destinations``, and wait for the response."""
+        prepared = self.client.prepare(version=version, timeout=60, call_monitor_timeout=monitor)
+        arguments = {"instance_uuids": list(instances), "spec_obj": {"name": "RequestSpec"}, **more}
+        return prepared.call(CONTEXT, "select_destinations", **arguments)
+
+    async def selected(self, *instances: str, **more: Any) -> Any:
+        """As `select`, beside the event loop."""
+        return await asyncio.to_thread(lambda: self.select(*instances, **more))
+
+    def cast(self, method: str, version: str = "4.2", **arguments: Any) -> None:
+        """Send a cast to all schedulers."""
+        self.client.prepare(version=version, fanout=True).cast(CONTEXT, method, **arguments)
