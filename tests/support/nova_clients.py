@@ -41,7 +41,7 @@ class SchedulerClient:
 
     def select(self, *instances: str, version: str = "4.5", monitor: int = 60, **more: Any) -> Any:
         """Call ``select_destinations``, and wait for the response."""
-        prepared = self.client.prepare(version=version, timeout=60, call_monitor_timeout=monitor)
+        prepared = self.client.prepare(version=version, timeout=20, call_monitor_timeout=monitor)
         arguments = {"instance_uuids": list(instances), "spec_obj": {"name": "RequestSpec"}, **more}
         return prepared.call(CONTEXT, "select_destinations", **arguments)
 

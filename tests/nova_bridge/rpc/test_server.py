@@ -1,75 +1,63 @@
 """A server of topic ``scheduler`` on a real RabbitMQ, and calls as Nova's conductors make them."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import gc
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from roost.nova.calls import NovaRefusal, SelectCall, no_valid_host
-from roost.nova.rpc.endpoint import FAILED
+from roost.nova.calls import SelectCall
+from roost.nova.rpc.endpoint import ENDING, FAILED
 from roost.nova.rpc.oslo import oslo_messaging
-from roost.nova.rpc.server import SchedulerRpcServer
-from roost.nova.rpc.transport import open_transport
+from support.nova import Nova
 from support.nova_clients import SchedulerClient
 from support.rabbitmq import RabbitMQ
+from support.rpc_schedulers import CELL, NotingScheduler, serving, until
 
-WAIT = 60.0
-
-
-class Scheduler:
-    """Decides by the first instance: ``refused``, ``broken``, or any other. Notes all calls and hints."""
-
-    def __init__(self, name: str = "one") -> None:
-        self.name = name
-        self.calls: list[SelectCall] = []
-        self.hints: list[tuple[str, ...]] = []
-
-    async def __call__(self, call: SelectCall) -> list[Any]:
-        self.calls.append(call)
-        if call.instances[0] == "refused":
-            raise no_valid_host("Nothing is free.")
-        if call.instances[0] == "held":
-            raise NovaRefusal("AllocationUpdateFailed", consumer_uuid="held", error="It holds something.")
-        if call.instances[0] == "broken":
-            raise RuntimeError("secret-host is broken")
-        return [[{"host": self.name}] for _ in call.instances]
-
-    def node_changed(self, host: str) -> None:
-        self.hints.append(("node", host))
-
-    def instances_changed(self, host: str) -> None:
-        self.hints.append(("instances", host))
-
-    def aggregates_changed(self) -> None:
-        self.hints.append(("aggregates",))
+HINTS = {
+    ("aggregates",),
+    ("node", "h1"),
+    ("instances", "h1"),
+    ("node", "h2"),
+    ("instances", "h2"),
+    ("instances", "h3"),
+}
+"""The hints of one cast of each kind."""
 
 
-@asynccontextmanager
-async def serving(url: str, scheduler: Scheduler) -> AsyncIterator[SchedulerRpcServer]:
-    server = SchedulerRpcServer(open_transport([], url), scheduler.name, scheduler, scheduler)
-    await server.start()
-    try:
-        yield server
-    finally:
-        await server.stop(WAIT)
+# oslo.messaging abandons the sockets of connections that broke.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(WAIT):
-        while not condition():
-            await asyncio.sleep(0.02)
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Collect abandoned sockets here, and not in a test of another file."""
+    yield
+    gc.collect()
+
+
+async def refusal(client: SchedulerClient, instance: str, **more: Any) -> Any:
+    """The error that a call raises."""
+    with pytest.raises(oslo_messaging.RemoteError) as raised:
+        await client.selected(instance, **more)
+    return raised.value
+
+
+def hosts(answer: Any) -> list[str]:
+    return [row[0]["nova_object.data"]["service_host"] for row in answer]
 
 
 def test_a_call_is_decided(broker: RabbitMQ) -> None:
     async def run() -> None:
-        scheduler = Scheduler()
+        scheduler = NotingScheduler()
         async with serving(broker.url(), scheduler):
             with SchedulerClient(broker.url()) as client:
-                found = await client.selected("a", "b", return_objects=True, return_alternates=True)
-                assert found == [[{"host": "one"}], [{"host": "one"}]]
-                await client.selected("c", version="4.4")
+                answer = await client.selected("a", "b", return_objects=True, return_alternates=True)
+                assert hosts(answer) == ["one", "one"]
+                [older] = await client.selected("c", version="4.4")
+                assert older["host"] == "one"
         first, second = scheduler.calls
         assert first == SelectCall(
             spec={"name": "RequestSpec"},
@@ -85,35 +73,33 @@ def test_a_call_is_decided(broker: RabbitMQ) -> None:
 
 
 def test_errors_are_those_of_nova(broker: RabbitMQ) -> None:
-    async def refused(client: SchedulerClient, instance: str, **more: Any) -> Any:
-        with pytest.raises(oslo_messaging.RemoteError) as raised:
-            await client.selected(instance, **more)
-        return raised.value
-
     async def run() -> None:
-        async with serving(broker.url(), Scheduler()):
+        async with serving(broker.url(), NotingScheduler()):
             with SchedulerClient(broker.url()) as client:
-                error = await refused(client, "refused")
+                error = await refusal(client, "refused")
                 assert (error.exc_type, error.value) == ("NoValidHost", "Nothing is free.")
-                error = await refused(client, "held")
-                assert (error.exc_type, error.value) == (
-                    "AllocationUpdateFailed",
-                    "held; It holds something.",
-                )
-                error = await refused(client, "broken")
+                error = await refusal(client, "held")
+                assert error.exc_type == "AllocationUpdateFailed"
+                assert error.value == "held; It holds something."
+                error = await refusal(client, "broken")
                 assert (error.exc_type, error.value) == ("NoValidHost", FAILED)
                 assert "secret-host" not in str(error)
-                error = await refused(client, "a", version="4.3", instance_uuids=None)
+                error = await refusal(client, "a", version="4.3", instance_uuids=None)
                 assert error.exc_type == "UnsupportedVersion"
-                error = await refused(client, "a", version="4.0", filter_properties={})
+                error = await refusal(client, "a", version="4.0", filter_properties={})
                 assert error.exc_type == "UnsupportedVersion"
 
-    asyncio.run(run())
+    with capture_logs() as logs:
+        asyncio.run(run())
+    assert [each["event"] for each in logs] == [
+        "a call of Nova failed",
+        *["a call of an older Nova is refused"] * 2,
+    ]
 
 
 def test_casts_reach_all_schedulers_and_calls_one(broker: RabbitMQ) -> None:
     async def run() -> None:
-        one, two = Scheduler("one"), Scheduler("two")
+        one, two = NotingScheduler("one"), NotingScheduler("two")
         async with serving(broker.url(), one), serving(broker.url(), two):
             with SchedulerClient(broker.url()) as client:
                 client.cast("update_aggregates", "4.1", aggregates=[{"id": 1}])
@@ -121,17 +107,104 @@ def test_casts_reach_all_schedulers_and_calls_one(broker: RabbitMQ) -> None:
                 client.cast("update_instance_info", host_name="h1", instance_info={"uuid": "a"})
                 client.cast("delete_instance_info", host_name="h2", instance_uuid="a")
                 client.cast("sync_instance_info", host_name="h3", instance_uuids=["a"])
-                for scheduler in (one, two):
-                    await until(lambda scheduler=scheduler: len(scheduler.hints) == 7)
-                    assert set(scheduler.hints) == {
-                        ("aggregates",),
-                        ("node", "h1"),
-                        ("instances", "h1"),
-                        ("node", "h2"),
-                        ("instances", "h2"),
-                        ("instances", "h3"),
-                    }
-                found = [await client.selected(str(number)) for number in range(6)]
-                assert sorted(each[0][0]["host"] for each in found) == ["one"] * 3 + ["two"] * 3
+                await until(lambda: set(one.hints) == set(two.hints) == HINTS)
+                answers = [await client.selected(str(number), return_objects=True) for number in range(6)]
+                assert (
+                    sorted(host for answer in answers for host in hosts(answer)) == ["one"] * 3 + ["two"] * 3
+                )
+
+    asyncio.run(run())
+
+
+def test_nova_is_served(broker: RabbitMQ, nova: Nova) -> None:
+    async def ask(function: str, *arguments: Any, **more: Any) -> Any:
+        return await asyncio.to_thread(
+            lambda: nova.ask("scheduler_client", function, *arguments, url=broker.url(), **more)
+        )
+
+    async def run() -> None:
+        scheduler = NotingScheduler()
+        async with serving(broker.url(), scheduler):
+            assert await ask("select", instance="a") == [[["one", CELL]]]
+            assert await ask("select", instance="b", objects=False) == [
+                {"host": "one", "nodename": "one", "limits": {}}
+            ]
+            assert await ask("refusal", instance="refused") == [
+                "NoValidHost",
+                "No valid host was found. Nothing is free.",
+                {"reason": "Nothing is free.", "code": 500},
+            ]
+            kind, text, _ = await ask("refusal", instance="held")
+            assert kind == "AllocationUpdateFailed"
+            assert text == "Failed to update allocations for consumer held. Error: It holds something."
+            await ask("cast")
+            await until(lambda: set(scheduler.hints) == HINTS)
+        first = scheduler.calls[0]
+        assert first.spec["nova_object.name"] == "RequestSpec"
+        assert (first.instances, first.objects, first.alternates) == (("a",), True, True)
+        assert (first.request_id, first.global_request_id) == ("req-1", "req-0")
+        assert (first.project, first.user) == ("project", "user")
+
+    asyncio.run(run())
+
+
+def test_heartbeats_keep_a_long_call_alive(broker: RabbitMQ) -> None:
+    async def run() -> None:
+        scheduler = NotingScheduler()
+        async with serving(broker.url(), scheduler):
+            with SchedulerClient(broker.url()) as client:
+                call = asyncio.create_task(client.selected("slow", monitor=2))
+                await asyncio.sleep(4)  # twice the time without a heartbeat after which the client gives up
+                scheduler.go.set()
+                assert len(await call) == 1
+
+    asyncio.run(run())
+
+
+def test_calls_in_work_are_finished_at_the_end(broker: RabbitMQ) -> None:
+    async def run() -> None:
+        one, two = NotingScheduler("one"), NotingScheduler("two")
+        with SchedulerClient(broker.url()) as client:
+            async with serving(broker.url(), two), serving(broker.url(), one) as server:
+                calls = [asyncio.create_task(client.selected("slow", return_objects=True)) for _ in "12"]
+                await until(lambda: one.calls and two.calls)
+                stopped = asyncio.create_task(server.stop(60))
+                await until(lambda: not server.listening)
+                later = [await client.selected("later", return_objects=True) for _ in "123"]
+                assert [hosts(answer) for answer in later] == [["two"]] * 3
+                assert server.in_work == 1 and not stopped.done()
+                one.go.set()
+                two.go.set()
+                await stopped
+                assert {hosts(answer)[0] for answer in await asyncio.gather(*calls)} == {"one", "two"}
+
+    asyncio.run(run())
+
+
+def test_calls_that_take_too_long_at_the_end_are_refused(broker: RabbitMQ) -> None:
+    async def run() -> None:
+        scheduler = NotingScheduler()
+        with SchedulerClient(broker.url()) as client:
+            async with serving(broker.url(), scheduler) as server:
+                call = asyncio.create_task(refusal(client, "slow"))
+                await until(lambda: scheduler.calls)
+                await server.stop(0.1)
+                error = await call
+                assert (error.exc_type, error.value) == ("NoValidHost", ENDING)
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_was_killed_is_used_again(broker: RabbitMQ) -> None:
+    async def run() -> None:
+        async with serving(broker.url(), NotingScheduler()) as server:
+            await until(lambda: server.connected)
+            with SchedulerClient(broker.url()) as client:
+                await client.selected("before")
+                await asyncio.to_thread(broker.kill)
+                await until(lambda: not server.connected)
+                await asyncio.to_thread(broker.start)
+                await until(lambda: server.connected)
+                assert len(await client.selected("after")) == 1
 
     asyncio.run(run())

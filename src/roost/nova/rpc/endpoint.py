@@ -48,12 +48,13 @@ class SchedulerEndpoint:
     ) -> Any:
         """Decide a call of version 4.4 or 4.5, and return its selections.
 
-        Raises, for oslo.messaging to send:
-            UnsupportedVersion: The arguments are those of an older version.
-            ExpectedException: A `NovaRemoteError`, which is not logged here.
+        Raises:
+            ExpectedException: oslo.messaging sends the error in it. It is a `NovaRemoteError`, or
+                UnsupportedVersion if the arguments are those of an older version.
         """
         if older or spec_obj is None or not instance_uuids:
-            raise rpc_dispatcher.UnsupportedVersion("4.3", method="select_destinations")
+            _log.warning("a call of an older Nova is refused", request_id=ctxt.get("request_id"))
+            raise _expected(rpc_dispatcher.UnsupportedVersion("4.3", method="select_destinations"))
         call = SelectCall(
             spec=spec_obj,
             instances=tuple(instance_uuids),
@@ -64,12 +65,9 @@ class SchedulerEndpoint:
             project=ctxt.get("project_id"),
             user=ctxt.get("user_id"),
         )
-        try:
-            error, selections = self._answer(call)
-            if error is not None:
-                raise error
-        except NovaRemoteError:
-            raise rpc_dispatcher.ExpectedException from None
+        error, selections = self._answer(call)
+        if error is not None:
+            raise _expected(error)
         return selections
 
     def update_aggregates(self, ctxt: Mapping[str, Any], aggregates: Any) -> None:
@@ -106,3 +104,12 @@ class SchedulerEndpoint:
         except Exception:
             _log.exception("a call of Nova failed", request_id=call.request_id, instances=call.instances)
             return remote_error(no_valid_host(FAILED)), None
+
+
+def _expected(error: Exception) -> Exception:
+    """Return the exception to raise so that oslo.messaging sends an error, and does not log it."""
+    try:
+        raise error
+    except Exception:
+        expected: Exception = rpc_dispatcher.ExpectedException()
+        return expected

@@ -1,6 +1,7 @@
-"""The server of topic ``scheduler``: its start, and its graceful end."""
+"""The server of topic ``scheduler``: its start, its connection to the broker, and its graceful end."""
 
 import asyncio
+import contextlib
 import time
 from typing import Any
 
@@ -11,7 +12,7 @@ from roost.nova.rpc.calls_in_work import CallsInWork
 from roost.nova.rpc.endpoint import SchedulerEndpoint
 from roost.nova.rpc.oslo import oslo_messaging, rpc_server
 from roost.nova.rpc.transport import NovaTransport
-from roost.process.lane import Lane
+from roost.process.lane import CallTimedOut, Lane
 
 _log = structlog.get_logger()
 
@@ -21,30 +22,68 @@ START_SECONDS = 60.0
 CLOSE_SECONDS = 5.0
 """Seconds that replies and connections have after the last call is decided or given up."""
 
+PULSE = "roost_pulse"
+"""The method of the cast that a server sends to itself through the broker."""
+
+PULSE_SECONDS = 5.0
+"""Seconds between two such casts. After three of them without any message the broker counts as away."""
+
 
 class SchedulerRpcServer:
     """Takes the calls and casts of topic ``scheduler`` of the queue of all schedulers and of its own.
+
+    oslo.messaging reconnects by itself and does not say when. So the server sends itself a cast every few
+    seconds, which tells whether messages arrive.
 
     Args:
         transport: it is closed with the server.
         host: the name of this scheduler, of which its own queue has its name.
         decide: decides a call, in the event loop that starts the server.
         hints: takes the casts.
+        pulse_seconds: see `PULSE_SECONDS`.
     """
 
-    def __init__(self, transport: NovaTransport, host: str, decide: Decide, hints: Hints) -> None:
+    def __init__(
+        self,
+        transport: NovaTransport,
+        host: str,
+        decide: Decide,
+        hints: Hints,
+        *,
+        pulse_seconds: float = PULSE_SECONDS,
+    ) -> None:
         self._transport = transport
         self._host = host
         self._decide = decide
         self._hints = hints
+        self._pulse_seconds = pulse_seconds
         self._lane = Lane("rpc server")
+        self._pulse_lane = Lane("rpc pulse")
         self._calls: CallsInWork | None = None
         self._server: Any = None
+        self._pulse: asyncio.Task[None] | None = None
+        self._listening = False
+        self._heard = _Heard()
 
     @property
     def in_work(self) -> int:
         """The number of calls that are being decided."""
         return 0 if self._calls is None else len(self._calls)
+
+    @property
+    def listening(self) -> bool:
+        """Whether calls are taken, or would be if the broker were not away."""
+        return self._listening
+
+    @property
+    def connected(self) -> bool:
+        """Whether messages of the broker arrive."""
+        return self._listening and self.silent_seconds < 3 * self._pulse_seconds
+
+    @property
+    def silent_seconds(self) -> float:
+        """Seconds since a message of the broker arrived, or since the start."""
+        return time.monotonic() - self._heard.at
 
     async def start(self) -> None:
         """Connect to the broker, and take calls from now on.
@@ -59,7 +98,11 @@ class SchedulerRpcServer:
             [SchedulerEndpoint(self._calls, self._hints)],
             server_cls=_Server,
         )
+        self._server.heard = self._heard
         await self._lane.run(self._server.start, START_SECONDS)
+        self._heard.now()
+        self._listening = True
+        self._pulse = asyncio.create_task(self._send_pulses())
 
     async def stop(self, seconds: float | None) -> None:
         """Take no more calls, finish those that were taken, and close the connections.
@@ -67,9 +110,12 @@ class SchedulerRpcServer:
         Args:
             seconds: time limit. Calls that are not decided then are refused. None: no limit.
         """
-        if self._server is None or self._calls is None:
+        server, self._server = self._server, None
+        if server is None or self._calls is None:
             return
-        finishing = asyncio.create_task(self._lane.run(self._finish))
+        if self._pulse is not None:
+            self._pulse.cancel()
+        finishing = asyncio.create_task(self._lane.run(lambda: self._finish(server)))
         await asyncio.wait({finishing}, timeout=seconds)
         if not finishing.done():
             _log.warning("calls were not decided in time, and are refused", calls=self.in_work)
@@ -82,11 +128,43 @@ class SchedulerRpcServer:
             _log.warning("the broker does not take the last replies", calls=self.in_work)
             finishing.cancel()
         await self._lane.close(CLOSE_SECONDS if finishing.done() else 0)
+        await self._pulse_lane.close(0)
 
-    def _finish(self) -> None:
-        self._server.stop()
-        self._server.wait()
+    def _finish(self, server: Any) -> None:
+        server.stop()
+        self._listening = False
+        # Until this connection ends the broker sends it further calls, which would wait here for the end of
+        # those in work. Now they go to other schedulers. Replies have connections of their own.
+        server.listener.cleanup()
+        server.wait()
         self._transport.close()
+
+    async def _send_pulses(self) -> None:
+        client = oslo_messaging.get_rpc_client(
+            self._transport.rpc, self._transport.target(self._host), retry=0
+        ).prepare()
+        was = True
+        while True:
+            # A broker that is away is told below.
+            with contextlib.suppress(oslo_messaging.MessageDeliveryFailure, CallTimedOut):
+                await self._pulse_lane.run(lambda: client.cast({}, PULSE), 2 * self._pulse_seconds)
+            await asyncio.sleep(self._pulse_seconds)
+            if self.connected != was:
+                was = self.connected
+                if was:
+                    _log.info("messages of the broker arrive again")
+                else:
+                    _log.error("no message of the broker arrives", seconds=round(self.silent_seconds, 1))
+
+
+class _Heard:
+    """The time of the last message, in seconds of the monotonic clock."""
+
+    def __init__(self) -> None:
+        self.at = time.monotonic()
+
+    def now(self) -> None:
+        self.at = time.monotonic()
 
 
 class _Server(rpc_server.RPCServer):  # type: ignore[misc]
@@ -95,9 +173,13 @@ class _Server(rpc_server.RPCServer):  # type: ignore[misc]
     A caller that gets no heartbeat within its time gives up. Heartbeats begin when a thread takes the call.
     """
 
+    heard: _Heard
+
     def _on_incoming(self, incoming: Any) -> None:
-        incoming[0].roost_arrival = time.monotonic()
-        super()._on_incoming(incoming)
+        self.heard.now()
+        if incoming[0].message.get("method") != PULSE:
+            incoming[0].roost_arrival = time.monotonic()
+            super()._on_incoming(incoming)
 
     def _process_incoming(self, incoming: Any) -> None:
         message = incoming[0]
