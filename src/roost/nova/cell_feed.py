@@ -1,6 +1,7 @@
 """Feeds the node table with the compute nodes of one cell of Nova."""
 
 import asyncio
+import datetime
 import math
 from collections.abc import Callable, Collection, Iterator
 from collections.abc import Set as AbstractSet
@@ -12,7 +13,7 @@ from roost.model.node import NodeInstance, NodeReport
 from roost.nova.arrivals import Arrivals
 from roost.nova.database.cells import NovaCell
 from roost.nova.database.compute_nodes import Stamp, read_nodes, read_stamps
-from roost.nova.database.services import read_services
+from roost.nova.database.services import read_seen, read_services
 from roost.nova.host_aggregates import NovaAggregates
 from roost.nova.instance_lists import InstanceLists, Named
 from roost.nova.liveness import ServiceLiveness
@@ -30,8 +31,12 @@ LOOK_SECONDS = 5.0
 """Seconds between two reads of the signs of life of all services of a cell."""
 
 SAME_SECOND = 2.0
-"""Seconds after which a changed row is read again. Its stamp has whole seconds, so that a second change
-within one of them leaves the same stamp."""
+"""Seconds after which a row that was just changed is read again. Its stamp has whole seconds: another change
+in the same second leaves the same stamp."""
+
+JUST_CHANGED = datetime.timedelta(seconds=30)
+"""Time before the newest stamp of a cell in which a row counts as just changed: writers' clocks may differ by
+so much."""
 
 
 class CellFeed:
@@ -68,6 +73,7 @@ class CellFeed:
         self._stamps: dict[str, Stamp] = {}
         self._hosts: dict[str, str] = {}
         self._lists = InstanceLists(cell.database, image_properties)
+        self._newest: datetime.datetime | None = None
         self._heard: set[str] = set()
         self._heard_instances: set[str] = set()
         # When the rows of a host are to be read again, by the monotonic clock.
@@ -139,7 +145,11 @@ class CellFeed:
         began = self._monotonic()
         rows = await self.cell.database.read(read_services())
         self._rows += len(rows)
-        self._liveness.look(rows, began, self._monotonic())
+        seen = {}
+        if self._liveness.is_new(rows):
+            seen = await self.cell.database.read(read_seen())
+            self._rows += len(seen)
+        self._liveness.look(rows, seen, began, self._monotonic())
         versions = {row.host: row.version for row in rows}
         changed = [
             replace(report, service_version=version)
@@ -157,6 +167,8 @@ class CellFeed:
         found = await self.cell.database.read(read_stamps())
         self._rows += len(found)
         stamps = {each.node: each for each in found}
+        times = [each.stamp[1] for each in found if each.stamp[1] is not None]
+        self._newest = max(times, default=None)
         before = self._stamps.keys() if self._stamps else self._table.nodes_of_cell(self.cell.uuid)
         gone = before - stamps.keys()
         if gone:
@@ -186,7 +198,8 @@ class CellFeed:
             stamp = (row.id, row.updated_at)
             if self._stamps.get(report.node) != stamp:
                 self._stamps[report.node] = stamp
-                self._again[report.host] = now + SAME_SECOND
+                if self._is_just_changed(row.updated_at):
+                    self._again[report.host] = now + SAME_SECOND
             self._hosts[report.node] = report.host
             moved |= self._aggregates.place(report.node, report.host)
             reports.append(report)
@@ -198,6 +211,14 @@ class CellFeed:
         # Otherwise the first request for hardware would decode all nodes while other decisions wait.
         while table.decode(DECODED_AT_ONCE):
             await asyncio.sleep(0)
+
+    def _is_just_changed(self, at: datetime.datetime | None) -> bool:
+        """Return whether a row may change again without another stamp."""
+        if at is None:
+            return False  # its first change gives it a stamp
+        if self._newest is None or at > self._newest:
+            self._newest = at
+        return self._newest - at <= JUST_CHANGED
 
     def _with_instances(self, report: NodeReport) -> NodeReport:
         """Return a report with the node's instances that it counts, up or down as its service is."""

@@ -1,7 +1,7 @@
 """The compute services of a cell that are up, by the counts of their reports."""
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from roost.nova.database.services import ServiceRow
 from roost.state.leases import ObservedLiveness
@@ -30,19 +30,30 @@ class ServiceLiveness:
         """The hosts whose service is up."""
         return self._liveness.up
 
-    def look(self, services: Iterable[ServiceRow], began: float, ended: float) -> None:
-        """Observe the services that were read between two times of the monotonic clock, in seconds."""
-        rows = {each.host: each for each in services}
-        counts = {host: each.reports for host, each in rows.items()}
-        newest = max((each.seen for each in rows.values() if each.seen is not None), default=_NEVER)
+    def is_new(self, services: Iterable[ServiceRow]) -> bool:
+        """Return whether some service was not observed before: then `look` needs the times of reports."""
+        return any(each.host not in self._known for each in services)
+
+    def look(
+        self,
+        services: Iterable[ServiceRow],
+        seen: Mapping[str, datetime.datetime],
+        began: float,
+        ended: float,
+    ) -> None:
+        """Observe the services that were read between two times of the monotonic clock, in seconds.
+
+        ``seen``: when each has reported last; only those of new services count, and the newest.
+        """
+        counts = {each.host: each.reports for each in services}
+        newest = max(seen.values(), default=_NEVER)
         self._old = {host: count for host, count in self._old.items() if counts.get(host) == count}
-        for host, each in rows.items():
-            if host not in self._known and newest - (each.seen or _NEVER) > self._down:
-                self._old[host] = each.reports
+        for host, count in counts.items():
+            if host not in self._known and newest - seen.get(host, _NEVER) > self._down:
+                self._old[host] = count
         self._known = counts
-        self._liveness.look(
-            {host: (count,) for host, count in counts.items()}, self._old.keys(), began, ended
-        )
+        stamps = {host: (count,) for host, count in counts.items()}
+        self._liveness.look(stamps, self._old.keys(), began, ended)
 
     def away(self, at: float) -> None:
         """Note that the services cannot be read at ``at``: after a while none of them is up."""

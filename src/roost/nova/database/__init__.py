@@ -1,6 +1,7 @@
 """Nova's databases, as far as the bridge reads them: functions of a connection, one module a noun.
 
 tables         the tables and columns that are read, and the one table that is written
+urls           the URLs of Nova's databases, for our drivers, filled where they are templates
 cells          the cells of the API database, with a connection to the database of each
 services       the compute services: signs of life, disabled, forced down
 compute_nodes  the rows of compute nodes, and the stamps by which changed ones are found

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 import sqlalchemy as sa
@@ -10,7 +9,8 @@ import structlog
 from sqlalchemy.engine import Connection
 
 from roost.nova.database.tables import cell_mappings
-from roost.storage import ANSWER_SECONDS, Database, DatabaseMisconfigured, DatabaseUrl, transaction
+from roost.nova.database.urls import filled, usable_url
+from roost.storage import ANSWER_SECONDS, Database, DatabaseUrl, StorageError, transaction
 
 CELL0: Final = "00000000-0000-0000-0000-000000000000"
 """The uuid of the cell of instances that no host was found for."""
@@ -73,7 +73,7 @@ class NovaCells:
                 continue
             try:
                 found[row.uuid] = NovaCell(row.uuid, row.name, self._open(row, before), row.id)
-            except DatabaseMisconfigured as error:
+            except StorageError as error:
                 unusable[row.uuid] = str(error)
                 if self.unusable.get(row.uuid) != str(error):
                     _log.error("a cell of Nova is left out", cell=row.uuid, name=row.name, error=str(error))
@@ -91,16 +91,17 @@ class NovaCells:
 
     def _open(self, row: CellRow, before: dict[tuple[str, str], Database]) -> Database:
         """Return the database of a cell, from ``before`` if it has the same URL. Raises
-        `DatabaseMisconfigured`."""
-        text = with_our_driver(filled(row.url, self._template))
+        `StorageError`."""
+        text = usable_url(filled(row.url, self._template))
         key = row.uuid, text
         database = before.pop(key, None)
         if database is None:
-            url = DatabaseUrl(text)
-            # A file of SQLite is not created, and not opened before it is used.
-            reading = row.uuid != CELL0 and not url.is_sqlite
             database = Database(
-                url, read_only=reading, create=False, deferred=True, answer_seconds=self._answer_seconds
+                DatabaseUrl(text),
+                read_only=row.uuid != CELL0,
+                create=False,
+                deferred=True,
+                answer_seconds=self._answer_seconds,
             )
         self._opened[key] = database
         return database
@@ -118,54 +119,3 @@ def read_cells(connection: Connection) -> list[CellRow]:
 
 
 _CELLS = sa.select(cell_mappings).order_by(cell_mappings.c.id)
-
-
-def filled(url: str, template: str) -> str:
-    """Return the URL of a cell, with parts of ``template`` for ``{hostname}`` and the like.
-
-    Raises:
-        DatabaseMisconfigured: the URL has braces that name no part, or no template is given.
-
-    Source: ``CellMapping.format_db_url`` of Nova.
-    """
-    if "{" not in url:
-        return url
-    if not template:
-        raise DatabaseMisconfigured("the URL of the cell is a template, but [database] connection is not set")
-    try:
-        return url.format(**_parts(template))
-    except (KeyError, IndexError, ValueError) as error:
-        reason = f"the URL of the cell has a placeholder that [database] connection does not fill: {error}"
-        raise DatabaseMisconfigured(reason) from None
-
-
-def _parts(template: str) -> dict[str, object]:
-    """Return the parts of a URL by their names in templates."""
-    url = urlsplit(template)
-    parts: dict[str, object] = {
-        "username": url.username,
-        "password": url.password,
-        "hostname": url.hostname,
-        "port": url.port,
-        "scheme": url.scheme,
-        "query": url.query,
-        "fragment": url.fragment,
-        "path": url.path.lstrip("/"),
-    }
-    return parts
-
-
-_DRIVERS: Final = {
-    "mysql": "mysql+pymysql",
-    "postgres": "postgresql+psycopg",
-    "postgresql": "postgresql+psycopg",
-    "postgresql+psycopg2": "postgresql+psycopg",
-    "mysql+mysqldb": "mysql+pymysql",
-    "mysql+mysqlconnector": "mysql+pymysql",
-}
-
-
-def with_our_driver(url: str) -> str:
-    """Return a URL of nova.conf with the driver that Roost has for the same kind of server."""
-    scheme, separator, rest = url.partition("://")
-    return f"{_DRIVERS.get(scheme, scheme)}{separator}{rest}"

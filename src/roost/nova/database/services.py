@@ -14,15 +14,10 @@ COMPUTE = "nova-compute"
 
 
 class ServiceRow(NamedTuple):
-    """A compute service.
-
-    ``reports`` is the number of its reports so far. ``seen`` is the time of the last, or when the row was
-    created, by the clock of the conductor that wrote it.
-    """
+    """A compute service. ``reports`` is the number of its reports so far."""
 
     host: str
     reports: int
-    seen: datetime.datetime | None
     version: int
 
 
@@ -30,9 +25,17 @@ class ServiceRow(NamedTuple):
 def read_services(connection: Connection) -> list[ServiceRow]:
     """Return all compute services of a cell, without those that are forced down."""
     return [
-        ServiceRow(host, count, seen, version or 0)
-        for host, count, seen, version in connection.execute(_SERVICES)
+        ServiceRow(host, reports, version or 0) for host, reports, version in connection.execute(_SERVICES)
     ]
+
+
+@transaction
+def read_seen(connection: Connection) -> dict[str, datetime.datetime]:
+    """Return when each compute service has reported last, or when its row was created.
+
+    The times are by the clock of the conductor that wrote the row.
+    """
+    return {host: seen for host, seen in connection.execute(_SEEN) if seen is not None}
 
 
 @short_read
@@ -42,12 +45,13 @@ def read_disabled(connection: Connection) -> frozenset[str]:
 
 
 _COMPUTES = services.c.deleted == 0, services.c.binary == COMPUTE, services.c.host.is_not(None)
-_SERVICES = sa.select(
-    services.c.host,
-    services.c.report_count,
-    sa.func.coalesce(services.c.last_seen_up, services.c.created_at, type_=sa.DateTime),
-    services.c.version,
-).where(*_COMPUTES, sa.func.coalesce(services.c.forced_down, sa.false()) == sa.false())
+_NOT_FORCED_DOWN = sa.func.coalesce(services.c.forced_down, sa.false()) == sa.false()
+_SERVICES = sa.select(services.c.host, services.c.report_count, services.c.version).where(
+    *_COMPUTES, _NOT_FORCED_DOWN
+)
+_SEEN = sa.select(
+    services.c.host, sa.func.coalesce(services.c.last_seen_up, services.c.created_at, type_=sa.DateTime)
+).where(*_COMPUTES)
 _DISABLED = sa.select(services.c.host).where(
     *_COMPUTES, sa.or_(services.c.disabled == sa.true(), services.c.forced_down == sa.true())
 )
