@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from roost.placement.interface import Placement
     from roost.records import RecordQueue
     from roost.scheduler.gateways import Gateway
+    from roost.scheduler.gateways.foreign_groups import Members
     from roost.scheduler.nodes.hosts import ServiceHosts
     from roost.scheduler.nodes.operator_words import OperatorWords
     from roost.state.api_database.request_reads import Requests
@@ -70,7 +71,8 @@ class Process(Generic[Own_co]):
     - ``ledger``: None: placement is another service, ``http_placement``.
     - ``cells``: by name; they may change. ``conducted``: those whose conductors this process runs.
     - ``hosts`` and ``words``: the scheduler's, unless that is another service. ``seeds``: the seeds of its
-      runs; None: random ones.
+      runs; None: random ones. ``members``: those of server groups, for a placement service without groups;
+      None: those of the API database.
     - ``sections``: of the report of the process. ``stops``: called in the event loop when the process has to
       end, to end waits of requests.
     """
@@ -87,6 +89,7 @@ class Process(Generic[Own_co]):
     hosts: "ServiceHosts | None" = None
     words: "OperatorWords | None" = None
     seeds: Callable[[], int] | None = None
+    members: "Members | None" = None
     scheduler: "SchedulerLike"
     requests: "Requests"
     groups: "ServerGroups"

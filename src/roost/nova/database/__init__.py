@@ -8,5 +8,6 @@ compute_nodes  the rows of compute nodes, and the stamps by which changed ones a
 instances      the instances on hosts, and the place of single ones
 migrations     the migrations of instances that have not ended
 aggregates     the host aggregates with their metadata and hosts
+groups         the members of server groups
 requests       the build requests of instances that are in no cell yet
 """

@@ -51,6 +51,23 @@ host_mappings = sa.Table(
     sa.Column("host", NAME, nullable=False, unique=True),
 )
 
+instance_groups = sa.Table(
+    "instance_groups",
+    API,
+    *_stamps(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("uuid", UUID, nullable=False, unique=True),
+)
+
+instance_group_members = sa.Table(
+    "instance_group_member",
+    API,
+    *_stamps(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("instance_uuid", NAME),
+    sa.Column("group_id", sa.Integer, nullable=False),
+)
+
 instance_mappings = sa.Table(
     "instance_mappings",
     API,

@@ -151,7 +151,9 @@ def _gateway(process: Process[SchedulingOptions], pools: HostPools) -> Gateway:
         prepare_feasibility(process.ledger)
         return LocalGateway(process.ledger, pools)
     assert process.http_placement is not None
-    members = no_members if process.api is None else ServerGroups(process.api).members
+    members = process.members
+    if members is None:
+        members = no_members if process.api is None else ServerGroups(process.api).members
     return _checked(process, HttpGateway(process.http_placement, pools, members))
 
 
