@@ -171,13 +171,15 @@ async def filled(path: Path, cloud: Cloud, empty: Path | None = None) -> AsyncIt
 
 
 @asynccontextmanager
-async def over_http(ledger: Ledger) -> AsyncIterator[HttpPlacement]:
-    """A client of the Placement API and ``/v1`` on a ledger, without a socket."""
+async def over_http(
+    ledger: Ledger, kind: type[HttpPlacement] = HttpPlacement
+) -> AsyncIterator[HttpPlacement]:
+    """A client of the Placement API and ``/v1`` on a ledger, without a socket. ``kind``: its class."""
     options = PlacementOptions(auth_strategy="noauth2")
     v1 = V1(ledger, options, QueryBudget(ledger, options.limits), document_at)
     app = dispatch({"/v1": v1}, create_app(ledger, options))
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app))
-    async with HttpPlacement(FixedCredentials("http://placement", "admin"), client=client) as placement:
+    async with kind(FixedCredentials("http://placement", "admin"), client=client) as placement:
         yield placement
     v1.close()
 

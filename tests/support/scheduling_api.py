@@ -14,9 +14,11 @@ from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.api.app import create_app
+from roost.scheduler.api.host_judge import HostJudge
 from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.gateways.unclaimed import JudgingPools, LocalUnclaimedGateway
 from roost.scheduler.selection.host_pools import HostPools
 from roost.web.auth import NoAuth
 from roost.web.auth.rules import PolicyRules
@@ -64,7 +66,10 @@ async def scheduling(
         if gateway is None:
             gateway = LocalGateway(ledger, HostPools(cloud.table(), chosen))
         scheduler = Scheduler(gateway, records, lambda: NOW)
-        service = SchedulerService(scheduler, records, chosen, ledger, placement=PlacementService(ledger))
+        pools = JudgingPools(scheduler.table, chosen)
+        judge = HostJudge(LocalUnclaimedGateway(ledger, pools), pools, lambda: NOW, None)
+        placement = PlacementService(ledger)
+        service = SchedulerService(scheduler, records, chosen, ledger, placement=placement, judge=judge)
         app: Application = create_app(service, NoAuth(), rules)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=SERVICE) as client:

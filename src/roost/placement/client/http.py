@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import msgspec
@@ -62,7 +62,7 @@ class HttpPlacement:
         self._knows_groups: list[bool] = []
 
     @classmethod
-    def configured(cls, source: Source) -> "HttpPlacement":
+    def configured(cls, source: Source) -> Self:
         """Make a client by the options of keystoneauth1 in group ``placement``. Raises `OperatorError`."""
         # Imported only here: its import takes as long as all others together.
         from roost.web.auth.keystone_credentials import read_client_options
@@ -71,13 +71,13 @@ class HttpPlacement:
         client = httpx.AsyncClient(timeout=ANSWER_SECONDS, verify=options.verify)
         return cls(options.credentials, client=client)
 
-    async def __aenter__(self) -> "HttpPlacement":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def noting(self, moments: ResponseMoments) -> "HttpPlacement":
+    def noting(self, moments: ResponseMoments) -> Self:
         """Return the same client, which records in ``moments`` the ledger moments of its responses."""
         other = copy(self)
         other._transport = self._transport.noting(moments)

@@ -3,6 +3,8 @@
 operations       the table: rows of all operations, policy rules, paths. A new operation is a row here.
 destinations     ``/v1/select_destinations`` and ``/v1/use_alternate``
 dry_runs         ``/v1/scheduler/check``, ``explain`` and ``what-if``: nothing is claimed
+external         ``/v1/nova/external``: an order of hosts for a fork of Nova; nothing is claimed
+host_judge       the verdict on each host behind it
 records          ``/v1/scheduler/records``
 results          ``/v1/scheduler/results``
 repeated         requests for hosts that are sent again, and claims that such requests have made

@@ -26,6 +26,7 @@ from roost.scheduler.api.dry_runs import (
     explain,
     what_if,
 )
+from roost.scheduler.api.external import ExternalRequest, OrderedHosts, order_hosts
 from roost.scheduler.api.records import RecordPage, RecordsQuery, list_records, show_record
 from roost.scheduler.api.refusals import (
     OF_ALTERNATES,
@@ -52,13 +53,14 @@ DEFAULT_RULES: Final = {
     "scheduler:explain": SERVICE,
     "scheduler:check": SERVICE,
     "scheduler:what_if": SERVICE,
+    "scheduler:order": SERVICE,
     "scheduler:results": SERVICE,
     "scheduler:records": f"{PROJECT_READER} or role:service",
     "scheduler:records:all_projects": SERVICE,
 }
 """The policy rules that apply without a policy file."""
 
-PATHS: Final = ("/v1/select_destinations", "/v1/use_alternate", "/v1/scheduler")
+PATHS: Final = ("/v1/select_destinations", "/v1/use_alternate", "/v1/scheduler", "/v1/nova")
 """The paths of a scheduler: these, and all below them."""
 
 
@@ -121,6 +123,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         takes=(),
         answer=WhatIf,
         raises=(BadSpec, SchedulerFailed, Unavailable),
+    ),
+    Operation(
+        "POST",
+        "/v1/nova/external",
+        Rule("scheduler:order"),
+        order_hosts,
+        body=ExternalRequest,
+        takes=(),
+        answer=OrderedHosts,
+        raises=(BadSpec, SchedulerFailed, PlacementRefuses, PlacementAway, Unavailable),
     ),
     Operation(
         "POST",

@@ -8,6 +8,7 @@ from roost.ledger import Ledger
 from roost.placement.interface import Placement
 from roost.records import RecordQueue
 from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.api.host_judge import HostJudge
 from roost.scheduler.api.repeated import Repeats
 
 
@@ -27,6 +28,7 @@ class SchedulerService:
     - ``clock``: seconds since the epoch.
     - ``repeats``: the runs that callers have named.
     - ``placement``: reads consumers and their holdings; None: they are not read.
+    - ``judge``: has a verdict on each host without a claim; None: nobody asks for an order of hosts.
     """
 
     scheduler: Scheduler
@@ -37,3 +39,4 @@ class SchedulerService:
     clock: Callable[[], float] = time.time
     repeats: Repeats = field(default_factory=Repeats)
     placement: Placement | None = None
+    judge: HostJudge | None = None

@@ -7,6 +7,7 @@ http_claims           the claims of one run
 claim_writes          the writes of claims, and claims taken back beside what an instance keeps
 http_replacement      the use of an alternate
 http_explanation      why such a service has no host, by what it answers to the request
+unclaimed             decisions without a claim, with the verdict on each host
 recording_placement   records at which ledger versions a run read placement
 node_assignments      the assignments on nodes during one run
 foreign_groups        server groups at a service that does not judge their conditions

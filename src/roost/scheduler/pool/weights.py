@@ -65,6 +65,14 @@ class HostWeights:
         place = int(self._positions.searchsorted(position))
         return tuple(scale.number(place) for scale in self._scales if scale.least != scale.greatest)
 
+    def parts(self) -> dict[str, Float64]:
+        """Return the part of each weigher in the weights of the allowed hosts: float64[n].
+
+        Weighers whose numbers are all equal are left out.
+        """
+        scales = [scale for scale in self._scales if scale.least != scale.greatest]
+        return {scale.weigher.name: scale.part(slice(None)) for scale in scales}
+
     def best(self, among: int, within: Bools | None = None) -> Positions:
         """Return the best ``among`` allowed hosts, best first; of equal ones the first of the source.
 

@@ -7,6 +7,7 @@ from roost.ledger.capacity_metrics import CapacityMetrics
 from roost.placement.access import open_authenticator
 from roost.scheduler import Scheduler
 from roost.scheduler.api.app import create_app, default_rules
+from roost.scheduler.api.host_judge import HostJudge
 from roost.scheduler.api.kept_answers import SchedulerAnswers
 from roost.scheduler.api.operations import OPERATIONS, PATHS
 from roost.scheduler.api.service import SchedulerService
@@ -16,6 +17,12 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.foreign_groups import no_members
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.gateways.unclaimed import (
+    HttpUnclaimedGateway,
+    JudgingPools,
+    LocalUnclaimedGateway,
+    ReadPlacement,
+)
 from roost.scheduler.gateways.word_checks import UnconditionalGateway, WordCheckedGateway
 from roost.scheduler.nodes.feed import NodeFeed
 from roost.scheduler.nodes.hosts import ServiceHosts
@@ -117,6 +124,7 @@ class SchedulerApiPart(ProcessPart[SchedulingOptions]):
             ledger,
             hosts.refresh,
             placement=process.placement,
+            judge=await _judge(process, hosts.table),
         )
         application = create_app(
             service,
@@ -155,6 +163,17 @@ def _gateway(process: Process[SchedulingOptions], pools: HostPools) -> Gateway:
     if members is None:
         members = no_members if process.api is None else ServerGroups(process.api).members
     return _checked(process, HttpGateway(process.http_placement, pools, members))
+
+
+async def _judge(process: Process[SchedulingOptions], table: NodeTable) -> HostJudge:
+    pools = JudgingPools(table, process.options.scheduler)
+    if process.ledger is not None:
+        gateway: Gateway = LocalUnclaimedGateway(process.ledger, pools)
+    else:
+        service = ReadPlacement.configured(process.options.source)
+        placement = await process.stack.enter_async_context(service)
+        gateway = HttpUnclaimedGateway(placement, pools)
+    return HostJudge(gateway, pools, process.clock, process.words)
 
 
 def _checked(process: Process[SchedulingOptions], gateway: UnconditionalGateway) -> Gateway:
