@@ -7,13 +7,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
+from sqlalchemy import insert, text
 
+from roost.nova.database.cells import NovaCells
+from roost.nova.database.tables import API, CELL, cell_mappings, services
 from roost.nova.releases import (
     NEWEST,
     RELEASES,
     NovaTablesDiffer,
-    check_tables,
+    check_cloud,
     outside_warnings,
     releases_of,
 )
@@ -68,24 +70,61 @@ def test_versions_outside_of_the_table_are_warned_about() -> None:
     assert "version 80, which is newer than 2026.2" in newer
 
 
-READ = sa.MetaData()
-sa.Table("aggregates", READ, sa.Column("id", sa.Integer), sa.Column("uuid", sa.String(36)))
-sa.Table("migrations", READ, sa.Column("id", sa.Integer))
+@pytest.fixture
+def cloud(tmp_path: Path) -> tuple[Database, Database]:
+    """Nova's API database with one cell, and the database of the cell."""
+    api, cell = (Database(f"sqlite:///{tmp_path / name}.db") for name in ("api", "cell"))
+    api.write_now(API.create_all)
+    cell.write_now(CELL.create_all)
+    row = {"id": 2, "uuid": "5c1d8e6a-0000-4000-8000-000000000001", "name": "one"}
+    url = f"sqlite:///{tmp_path / 'cell.db'}"
+    api.write_now(
+        lambda connection: connection.execute(insert(cell_mappings), {**row, "database_connection": url})
+    )
+    return api, cell
+
+
+def checked(api: Database) -> list[str]:
+    async def main() -> list[str]:
+        cells = NovaCells(api, None)
+        await cells.refresh()
+        try:
+            return await check_cloud(cells)
+        finally:
+            await cells.close()
+
+    return asyncio.run(main())
+
+
+def test_a_cloud_of_a_known_release(cloud: tuple[Database, Database]) -> None:
+    api, cell = cloud
+    row = {"host": "h1", "binary": "nova-compute", "topic": "compute", "report_count": 1, "version": 74}
+    cell.write_now(lambda connection: connection.execute(insert(services), row))
+    assert checked(api) == []
+    newer = {**row, "host": "h2", "version": 75}
+    cell.write_now(lambda connection: connection.execute(insert(services), newer))
+    [warning] = checked(api)
+    assert "cell one has services of version 75, which is newer than 2026.2" in warning
 
 
 @pytest.mark.parametrize(
-    ("change", "missing"),
+    ("place", "change", "missing"),
     [
-        ("ALTER TABLE aggregates RENAME COLUMN uuid TO old_uuid", "aggregates.uuid"),
-        ("DROP TABLE migrations", "migrations"),
+        (0, "ALTER TABLE aggregates RENAME COLUMN uuid TO old_uuid", "aggregates.uuid"),
+        (1, "DROP TABLE migrations", "migrations"),
     ],
 )
-def test_a_missing_column_or_table_is_named(tmp_path: Path, change: str, missing: str) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'nova.db'}")
-    database.write_now(READ.create_all)
-    check_tables(database, READ, "the database")
-    database.write_now(lambda connection: connection.execute(sa.text(change)))
+def test_a_missing_column_or_table_is_named(
+    cloud: tuple[Database, Database], place: int, change: str, missing: str
+) -> None:
+    cloud[place].write_now(lambda connection: connection.execute(text(change)))
     with pytest.raises(NovaTablesDiffer) as refused:
-        check_tables(database, READ, "the database")
+        checked(cloud[0])
     assert f"it lacks {missing};" in str(refused.value)
-    asyncio.run(database.close())
+
+
+def test_a_database_that_does_not_answer_is_left_to_the_feed(cloud: tuple[Database, Database]) -> None:
+    api, _ = cloud
+    away = {"database_connection": "mysql+pymysql://nova:secret@127.0.0.1:1/nova_cell1"}
+    api.write_now(lambda connection: connection.execute(cell_mappings.update(), away))
+    assert checked(api) == []

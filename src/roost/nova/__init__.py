@@ -21,5 +21,7 @@ reports          the report of a node, made of its row
 database/        Nova's databases: the tables and rows that are read
 
 releases  the releases of Nova, and the check of its databases and services against them
+broker    the addresses of the message broker
+shadow/   shadow mode: copies of calls are decided without a claim, and compared with Nova's claims
 rpc/      the calls and casts over oslo.messaging
 """

@@ -8,6 +8,7 @@ Source: ``nova/objects/service.py``, ``nova/scheduler/manager.py``, ``nova/objec
 ``nova/db/*/models.py`` of the released packages 29.4, 30.3, 31.3, 32.2, 33.0 and 34.0.
 """
 
+import contextlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -15,7 +16,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.errors import OperatorError
-from roost.storage import Database
+from roost.nova.database.cells import NovaCells
+from roost.nova.database.tables import API, CELL, services
+from roost.storage import Database, StorageError, transaction
 
 
 class NovaRelease(NamedTuple):
@@ -97,16 +100,36 @@ def missing_columns(connection: Connection, read: sa.MetaData) -> list[str]:
     return missing
 
 
-def check_tables(database: Database, read: sa.MetaData, place: str) -> None:
-    """Check that a database of Nova has what is read of it. ``place``: the database, for the text.
+async def check_cloud(cells: NovaCells) -> list[str]:
+    """Check the databases of a cloud, and return warnings about services of other releases.
+
+    Databases that do not answer are left out: the feed reports them.
 
     Raises:
-        NovaTablesDiffer: it lacks a table or column.
-        StorageError: it cannot be read.
+        NovaTablesDiffer: a database lacks a table or column.
     """
-    missing = database.read_now(lambda connection: missing_columns(connection, read))
+    warnings: list[str] = []
+    with contextlib.suppress(StorageError):
+        await _check(cells.api, API, "Nova's API database")
+    for cell in cells.cells.values():
+        with contextlib.suppress(StorageError):
+            await _check(cell.database, CELL, f"the database of cell {cell.name}")
+            versions = await cell.database.read(read_service_versions())
+            warnings += outside_warnings(versions, f"cell {cell.name}")
+    return warnings
+
+
+async def _check(database: Database, read: sa.MetaData, place: str) -> None:
+    missing = await database.read(lambda connection: missing_columns(connection, read))
     if missing:
         raise NovaTablesDiffer(tables_differ(missing, place, str(database)))
+
+
+@transaction
+def read_service_versions(connection: Connection) -> list[int]:
+    """Return the versions of the services of a cell, each once."""
+    rows = connection.scalars(sa.select(services.c.version).where(services.c.deleted == 0).distinct())
+    return sorted(each or 0 for each in rows)
 
 
 def tables_differ(missing: Iterable[str], place: str, database: str) -> str:

@@ -121,20 +121,22 @@ def describe_unsupported(
     """
     for setting in source.settings:
         if setting.option not in supported.get(setting.group, ()):
-            raise OperatorError(
-                f"--set {setting.group}.{setting.option}: {_why(setting.group, setting.option, supported)}"
-            )
+            why = why_without_effect(setting.group, setting.option, supported)
+            raise OperatorError(f"--set {setting.group}.{setting.option}: {why}")
     lines: dict[str, None] = {}
-    for place, group, option in (*_in_files(source), *_in_environment(supported)):
+    for place, group, option in (*options_in_files(source), *_in_environment(supported)):
         if group in unused:
             if reason := unused[group]:
                 lines[f"{place}: [{group}] is ignored: {reason}"] = None
         elif option not in supported.get(group, ()):
-            lines[f"{place}: [{group}] {option} is ignored: {_why(group, option, supported)}"] = None
+            lines[
+                f"{place}: [{group}] {option} is ignored: {why_without_effect(group, option, supported)}"
+            ] = None
     return [*lines, *_misspelt_variables(supported)]
 
 
-def _why(group: str, option: str, supported: Mapping[str, set[str]]) -> str:
+def why_without_effect(group: str, option: str, supported: Mapping[str, set[str]]) -> str:
+    """Return why an option has no effect. ``supported``: as of `describe_unsupported`."""
     if reason := NO_EFFECT.get(group, {}).get(option):
         return reason
     if near := get_close_matches(option, sorted(supported.get(group, ())), 1):
@@ -149,10 +151,13 @@ def _why(group: str, option: str, supported: Mapping[str, set[str]]) -> str:
 
 def groups_in(source: Source) -> set[str]:
     """Return the groups that the files and the command line of a source name."""
-    return {group for _, group, _ in _in_files(source)} | {setting.group for setting in source.settings}
+    return {group for _, group, _ in options_in_files(source)} | {
+        setting.group for setting in source.settings
+    }
 
 
-def _in_files(source: Source) -> Iterator[tuple[str, str, str]]:
+def options_in_files(source: Source) -> Iterator[tuple[str, str, str]]:
+    """Yield the file, the group and the name of each option that the files of a source set."""
     for file in source.files:
         sections: dict[str, dict[str, list[str]]] = {}
         cfg.ConfigParser(file, sections).parse()
