@@ -10,7 +10,7 @@ from roost.nova.rpc.server import SchedulerRpcServer
 from roost.nova.rpc.transport import open_transport
 from roost.scheduler.api.wire.nova_object import nova_object
 
-WAIT = 20.0
+WAIT = 60.0
 PULSE = 0.3
 CELL = "11111111-2222-3333-4444-555555555555"
 

@@ -1,7 +1,6 @@
 """The server of topic ``scheduler``: its start, its connection to the broker, and its graceful end."""
 
 import asyncio
-import contextlib
 import time
 from typing import Any
 
@@ -12,7 +11,7 @@ from roost.nova.rpc.calls_in_work import CallsInWork
 from roost.nova.rpc.endpoint import SchedulerEndpoint
 from roost.nova.rpc.oslo import oslo_messaging, rpc_server
 from roost.nova.rpc.transport import NovaTransport
-from roost.process.lane import CallTimedOut, Lane
+from roost.process.lane import Lane
 
 _log = structlog.get_logger()
 
@@ -143,18 +142,25 @@ class SchedulerRpcServer:
         client = oslo_messaging.get_rpc_client(
             self._transport.rpc, self._transport.target(self._host), retry=0
         ).prepare()
-        was = True
+        connected = True
+        sending: asyncio.Task[None] | None = None
         while True:
-            # A broker that is away is told below.
-            with contextlib.suppress(oslo_messaging.MessageDeliveryFailure, CallTimedOut):
-                await self._pulse_lane.run(lambda: client.cast({}, PULSE), 2 * self._pulse_seconds)
+            # A cast can wait for a broker that is away. So there is one at a time.
+            if sending is None or sending.done():
+                sending = asyncio.create_task(self._send_pulse(client))
             await asyncio.sleep(self._pulse_seconds)
-            if self.connected != was:
-                was = self.connected
-                if was:
+            if self.connected != connected:
+                connected = self.connected
+                if connected:
                     _log.info("messages of the broker arrive again")
                 else:
                     _log.error("no message of the broker arrives", seconds=round(self.silent_seconds, 1))
+
+    async def _send_pulse(self, client: Any) -> None:
+        try:
+            await self._pulse_lane.run(lambda: client.cast({}, PULSE))
+        except Exception as error:  # oslo.messaging lets errors of kombu and amqp through
+            _log.debug("the broker takes no message", error=type(error).__name__)
 
 
 class _Heard:
