@@ -24,4 +24,5 @@ releases  the releases of Nova, and the check of its databases and services agai
 broker    the addresses of the message broker
 shadow/   shadow mode: copies of calls are decided without a claim, and compared with Nova's claims
 rpc/      the calls and casts over oslo.messaging
+service_row  the row of this scheduler among Nova's services: its signs of life
 """

@@ -4,6 +4,7 @@ tables         the tables and columns that are read, and the one table that is w
 urls           the URLs of Nova's databases, for our drivers, filled where they are templates
 cells          the cells of the API database, with a connection to the database of each
 services       the compute services: signs of life, disabled, forced down
+own_service    the row of this scheduler in the table of services
 compute_nodes  the rows of compute nodes, and the stamps by which changed ones are found
 instances      the instances on hosts, and the place of single ones
 migrations     the migrations of instances that have not ended
