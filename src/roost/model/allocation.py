@@ -64,12 +64,15 @@ class GroupClaim(msgspec.Struct, frozen=True):
     """The server group that a claim makes its consumer a member of, and the condition of the claim.
 
     ``group`` is the group's uuid. ``max_per_host`` is the most members on a host, for ``anti-affinity``.
+    ``held_by`` is a consumer that holds the present host for the one of the claim, as Nova's migrations do;
+    None if there is none. As a member it counts as the same.
     Source: ``rules.max_server_per_host`` of Nova's API, microversion 2.64.
     """
 
     group: str
     policy: GroupPolicy
     max_per_host: int = 1
+    held_by: str | None = None
 
 
 class Candidate(msgspec.Struct, frozen=True):

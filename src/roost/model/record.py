@@ -78,7 +78,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     Inputs of the decision:
 
     - ``generations``: consumer generations of the instances whose allocations the run replaced.
-    - ``beside``: the allocations of instances that keep them, and get the claim in addition.
+    - ``beside``: the allocations of instances that keep them, and get the claim in addition. ``held_by``: the
+      consumers that hold the present hosts for instances, such as Nova's migrations.
     - ``asked``: the placement queries. ``num_alternates``, ``min_count``: as the caller gave them; a
       ``min_count`` of 0 stands for all instances.
     - ``version``: the ledger version, None for a run over HTTP or without placement. ``position``: the number
@@ -124,6 +125,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     reasons: Reasons | None = None
     generations: dict[str, int] = {}
     beside: dict[str, KeptAllocations] = {}
+    held_by: dict[str, str] = {}
     warnings: tuple[UnreadKey, ...] = ()
 
 

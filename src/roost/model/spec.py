@@ -132,17 +132,20 @@ class ServerGroup(msgspec.Struct, frozen=True):
     ``hosts`` has the host of each placed member that the writer of the spec knows, so a host with two members
     is in it twice. Members that have a claim in the ledger count also if ``hosts`` lacks them.
     ``max_server_per_host`` limits ``anti-affinity``.
+
+    ``members``: the uuids of members, as far as the writer of the spec knows them. Where nodes report them
+    they count also if ``hosts`` lacks them, but for ``affinity``. Nova has each host once in ``hosts``.
     """
 
     uuid: str
     policy: GroupPolicy
     hosts: tuple[str, ...] = ()
     max_server_per_host: int = 1
+    members: tuple[str, ...] = ()
 
-    @property
-    def claim(self) -> GroupClaim:
-        """The group as a condition of a claim."""
-        return GroupClaim(self.uuid, self.policy, self.max_server_per_host)
+    def claim(self, held_by: str | None = None) -> GroupClaim:
+        """Return the group as the condition of a claim. ``held_by``: see `GroupClaim`."""
+        return GroupClaim(self.uuid, self.policy, self.max_server_per_host, held_by)
 
 
 class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,6 +35,7 @@ class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     weighed: tuple[WeighedHost, ...] = ()
     generations: dict[str, int] = {}
     beside: dict[str, KeptAllocations] = {}
+    held_by: dict[str, str] = {}
     warnings: tuple[UnreadKey, ...] = ()
 
 

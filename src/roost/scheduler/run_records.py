@@ -88,6 +88,7 @@ class RunRecord:
             settings=settings,
             generations=dict(request.generations),
             beside=dict(request.beside),
+            held_by=dict(request.held_by),
         )
 
     def asked(self, request: SchedulingRequest, warnings: tuple[UnreadKey, ...]) -> None:

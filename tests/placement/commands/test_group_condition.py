@@ -43,8 +43,8 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     assert findings_in(path) == []
 
 
-def claim(policy: GroupPolicy, most: int = 1) -> GroupClaim:
-    return GroupClaim(RED, policy, most)
+def claim(policy: GroupPolicy, most: int = 1, held_by: str | None = None) -> GroupClaim:
+    return GroupClaim(RED, policy, most, held_by)
 
 
 def write(
@@ -167,6 +167,33 @@ async def test_a_migration_carries_the_group_there_and_back(ledger: Ledger) -> N
     assert await hosts_of(ledger) == {"migration": {"h1"}, "instance": {"h2"}}
     await ledger.execute(DeleteAllocations("migration"))
     assert await hosts_of(ledger) == {"instance": {"h2"}}
+
+
+async def test_a_consumer_that_holds_for_another_one_is_no_other_member(ledger: Ledger) -> None:
+    await put(ledger, write("migration", "h1", group=claim("anti-affinity")))
+    for policy, where in (("anti-affinity", "h1"), ("affinity", "h2")):
+        with pytest.raises(GroupRefused, match="migration"):
+            await put(ledger, write("instance", where, group=claim(policy)))
+        await put(ledger, write("instance", where, group=claim(policy, held_by="migration")))
+        await put(ledger, write("instance"))
+    # On the host that it holds the instance is already, whoever else is there.
+    await put(ledger, write("other", "h1", group=claim("soft-affinity")))
+    await put(ledger, write("instance", "h1", group=claim("anti-affinity", held_by="migration")))
+    await put(ledger, write("instance"))
+    with pytest.raises(GroupRefused) as refused:
+        await put(ledger, write("instance", "h2", group=claim("affinity", held_by="migration")))
+    assert refused.value.members == ("other",)
+    await put(ledger, write("third", "h2", group=claim("soft-affinity")))
+    with pytest.raises(GroupRefused) as refused:
+        await put(ledger, write("instance", "h2", group=claim("anti-affinity", held_by="migration")))
+    assert refused.value.members == ("third",)
+
+
+async def test_a_consumer_that_is_no_member_holds_for_nobody(ledger: Ledger) -> None:
+    await put(ledger, write("a", "h1", group=claim("affinity")))
+    await put(ledger, write("migration", "h2"))
+    with pytest.raises(GroupRefused):
+        await put(ledger, write("b", "h2", group=claim("affinity", held_by="migration")))
 
 
 async def test_a_new_consumer_beside_a_member_does_not_join(ledger: Ledger) -> None:

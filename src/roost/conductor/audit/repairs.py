@@ -79,7 +79,7 @@ async def _claim_again(context: PlacementContext, observed: Observed) -> str | N
         user_id=instance.user_id,
         consumer_type=INSTANCE,
         generation=generation,
-        group=None if group is None else group.claim,
+        group=None if group is None else group.claim(),
         assignment=instance.selection.assignment,
         mappings=instance.selection.mappings,
     )

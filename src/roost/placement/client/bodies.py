@@ -54,6 +54,8 @@ def v1_bodies(writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
                 "policy": write.group.policy,
                 "max_server_per_host": write.group.max_per_host,
             }
+            if write.group.held_by is not None:
+                body["group"]["held_by"] = write.group.held_by
         if isinstance(write.assignment, Assignment):
             body["assignment"] = msgspec.to_builtins(write.assignment)
             if write.beside is not None:

@@ -20,20 +20,22 @@ def judge(state: State, consumer: str, claim: GroupClaim, before: Held | None) -
     """Check the claim of a consumer whose write is applied to ``state``. ``before``: its earlier allocations.
 
     A host that the consumer was on already as a member of the group is not checked again: a write on the same
-    host passes even if the group's policy was violated before.
+    host passes even if the group's policy was violated before. The same holds for the hosts of the consumer
+    that holds for it (``claim.held_by``), which is no other member.
 
     Raises: `GroupRefused`. The caller undoes the write.
     """
     fleet = state.fleet
-    hosts = fleet.groups.hosts_of(claim.group, consumer)
+    held = () if claim.held_by is None else fleet.groups.hosts_of(claim.group, claim.held_by)
+    kept = set(held)
     if before is not None and before.consumer.group == claim.group:
-        kept = fleet.hosts_of(fleet.row(provider) for provider in before.allocations)
-        hosts = tuple(host for host in hosts if host not in kept)
+        kept.update(fleet.hosts_of(fleet.row(provider) for provider in before.allocations))
+    hosts = [host for host in fleet.groups.hosts_of(claim.group, consumer) if host not in kept]
     if claim.policy == ANTI_AFFINITY:
         for host in hosts:
             if fleet.groups.count(claim.group, host) > claim.max_per_host:
                 _refuse_anti_affinity(fleet, consumer, claim, host)
-    elif claim.policy == AFFINITY and fleet.groups.size(claim.group) > 1:
+    elif claim.policy == AFFINITY and fleet.groups.size(claim.group) > (2 if held else 1):
         for host in hosts:
             if fleet.groups.count(claim.group, host) == 1:
                 _refuse_affinity(fleet, consumer, claim, host)
@@ -43,7 +45,7 @@ def _refuse_anti_affinity(fleet: Fleet, consumer: str, claim: GroupClaim, host: 
     there = sorted(
         member
         for member, hosts in fleet.groups.members(claim.group).items()
-        if host in hosts and member != consumer
+        if host in hosts and member not in (consumer, claim.held_by)
     )
     raise GroupRefused(
         f"Server group {claim.group} (anti-affinity, max_server_per_host {claim.max_per_host}) refuses "
@@ -56,7 +58,9 @@ def _refuse_anti_affinity(fleet: Fleet, consumer: str, claim: GroupClaim, host: 
 
 def _refuse_affinity(fleet: Fleet, consumer: str, claim: GroupClaim, host: int) -> None:
     others = {
-        member: hosts for member, hosts in fleet.groups.members(claim.group).items() if member != consumer
+        member: hosts
+        for member, hosts in fleet.groups.members(claim.group).items()
+        if member not in (consumer, claim.held_by)
     }
     elsewhere = sorted({row for hosts in others.values() for row in hosts} - {host})
     raise GroupRefused(

@@ -30,12 +30,19 @@ class WantedCondition(msgspec.Struct, forbid_unknown_fields=True):
 
     `affinity`: the hosts of the claim have a member already, unless the consumer is the first one.
     `anti-affinity`: after the claim no host of it has more than `max_server_per_host` members. The soft
-    policies refuse nothing.
+    policies refuse nothing. `held_by` is a consumer that holds the present host for the one of the claim, as
+    Nova's migrations do for an instance that moves: as a member it does not count against it.
     """
 
     uuid: _Text
     policy: GroupPolicy
     max_server_per_host: Annotated[int, Meta(ge=1, le=MAX_INT)] = 1
+    held_by: _Uuid | None = None
+
+    def claim(self) -> GroupClaim:
+        """Return the condition as commands take it."""
+        holder = None if self.held_by is None else canonical_uuid(self.held_by)
+        return GroupClaim(self.uuid, self.policy, self.max_server_per_host, holder)
 
 
 class WantedAllocation(msgspec.Struct, forbid_unknown_fields=True):
@@ -71,7 +78,7 @@ class WantedAllocations(msgspec.Struct, forbid_unknown_fields=True):
             user_id=self.user_id,
             consumer_type=self.consumer_type,
             generation=self.consumer_generation,
-            group=None if group is None else GroupClaim(group.uuid, group.policy, group.max_server_per_host),
+            group=None if group is None else group.claim(),
             assignment=wanted.assignment() if isinstance(wanted, WantedAssignment) else wanted,
             beside=wanted.beside if isinstance(wanted, WantedAssignment) else None,
         )

@@ -174,10 +174,10 @@ class HttpScheduler:
             ConcurrentUpdate: An instance holds something, perhaps by a request whose response was lost and
                 whose run no process knows any more: free the instance before a new request.
             SchedulerRefused: The scheduler refuses the token, or there is none at the URL.
-            ValueError: Instances keep what they hold, which cannot be asked for over HTTP.
+            ValueError: The request has ``beside`` or ``held_by``, which HTTP does not carry.
         """
-        if request.beside:
-            raise ValueError("a scheduler over HTTP claims nothing beside what instances hold")
+        if request.beside or request.held_by:
+            raise ValueError("beside and held_by cannot be asked for over HTTP")
         run = request.run or new_run_id()
         body = {
             "request_spec": request.spec,

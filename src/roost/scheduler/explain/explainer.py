@@ -58,7 +58,9 @@ class Job(NamedTuple):
         """Return a key that is equal for refusals with equal reasons."""
         request = self.request
         number, least = len(request.instances), request.min_count
-        return _encode((request.spec, request.queries, number, least, self.placed, self.newest))
+        # In a server group an instance that moves counts apart from others.
+        own = (request.instances, request.held_by) if request.held_by else None
+        return _encode((request.spec, request.queries, number, least, self.placed, self.newest, own))
 
 
 Find = Callable[[Job], Awaitable[Reasons | None]]

@@ -97,6 +97,7 @@ class Refused(msgspec.Struct, frozen=True, array_like=True):
     seed: int
     placed: int
     silent: dict[str, float]
+    held_by: dict[str, str]
 
 
 class CopyMessage(msgspec.Struct, frozen=True, array_like=True):
@@ -141,7 +142,7 @@ class Copy:
         snapshot = FleetSnapshot(self.fleet, self._pools)
         self.table.set_silent(refused.silent)
         try:
-            asked = HostRequest(spec, refused.instances, 0, refused.min_count)
+            asked = HostRequest(spec, refused.instances, 0, refused.min_count, held_by=refused.held_by)
             queries = snapshot.queries(spec, options)
             request = SchedulingRequest.of(asked, queries, options, refused.now, seed=refused.seed)
             return explain(snapshot, request, placed=refused.placed, seconds=SECONDS_TRYING)
@@ -192,6 +193,7 @@ class _Process:
                 seed=request.seed,
                 placed=job.placed,
                 silent=self._table.silent(),
+                held_by=dict(request.held_by),
             )
             return self._message(refused)
 

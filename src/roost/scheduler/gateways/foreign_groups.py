@@ -61,17 +61,18 @@ class ForeignGroup:
         """Return the hosts of each member with a claim, as uuids of root providers: the first look."""
         return await self._claims(await self._members(self._group.uuid))
 
-    async def stays(self, consumer: str, host: str) -> bool:
-        """Return whether the claim of a consumer on a host may stay: the second look. ``host``: the root
-        provider.
+    async def stays(self, consumer: str, host: str, held_by: str | None = None) -> bool:
+        """Return whether the claim of a consumer on a host may stay: the second look.
 
-        If not, the caller must free the claim.
+        If not, the caller must free the claim. ``host``: the root provider. ``held_by``: a consumer that
+        holds another host for this one, and is no other member.
         """
+        own = frozenset((consumer,) if held_by is None else (consumer, held_by))
         if self._group.policy == ANTI_AFFINITY:
             most = self._group.max_server_per_host - 1
-            return await self._settle(consumer, most, lambda: self._others_on(consumer, host))
+            return await self._settle(consumer, most, lambda: self._others_on(own, host))
         if self._group.policy == AFFINITY:
-            return await self._settle(consumer, 0, lambda: self._others_elsewhere(consumer, host))
+            return await self._settle(consumer, 0, lambda: self._others_elsewhere(own, host))
         return True
 
     async def _settle(self, consumer: str, most: int, look: Callable[[], Awaitable[frozenset[str]]]) -> bool:
@@ -84,9 +85,9 @@ class ForeignGroup:
             await self._sleep(PAUSE)
         return False
 
-    async def _others_on(self, consumer: str, host: str) -> frozenset[str]:
+    async def _others_on(self, own: frozenset[str], host: str) -> frozenset[str]:
         """Return the other members on a host."""
-        members = frozenset(await self._members(self._group.uuid)) - {consumer}
+        members = frozenset(await self._members(self._group.uuid)) - own
         if not members:
             return frozenset()
         tree = await self._placement.tree(host)
@@ -99,9 +100,9 @@ class ForeignGroup:
         except NotFound:
             return frozenset()  # The provider is gone since the tree was read, so nothing is claimed on it.
 
-    async def _others_elsewhere(self, consumer: str, host: str) -> frozenset[str]:
+    async def _others_elsewhere(self, own: frozenset[str], host: str) -> frozenset[str]:
         """Return the other members on any other host."""
-        others = [each for each in await self._members(self._group.uuid) if each != consumer]
+        others = [each for each in await self._members(self._group.uuid) if each not in own]
         claims = await self._claims(others)
         return frozenset(member for member, hosts in claims.items() if set(hosts) - {host})
 

@@ -175,7 +175,9 @@ class HttpClaims:
         """Return whether a claim in a server group may stay. If not, free it."""
         started = time.perf_counter()
         try:
-            stays = await translated(foreign.stays(claim.instance, claim.candidate.root))
+            stays = await translated(
+                foreign.stays(claim.instance, claim.candidate.root, self._request.held_by.get(claim.instance))
+            )
             if not stays and claim.instance not in self._request.generations:
                 await self._delete([claim.instance])
                 self._made.remove(claim.instance)

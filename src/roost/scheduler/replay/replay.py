@@ -103,6 +103,7 @@ class DecisionReplay:
             run.id,
             # On today's state nobody knows what the instances hold. It counts as used, if they still hold it.
             beside={} if changes.now else run.beside,
+            held_by=run.held_by,
         )
         request = SchedulingRequest.of(wanted, asked, options, run.started_at, seed=run.seed or 0)
         pools = self._pools_of(table, options, plugins)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Float64
-from roost.model.allocation import KeptAllocations
+from roost.model.allocation import AFFINITY, KeptAllocations
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import NewerWord
@@ -61,6 +61,8 @@ class HostRequest(msgspec.Struct, frozen=True):
       used, and a claim of theirs is one write at its generation, with what is kept and what is new. If such
       a run fails, what is kept stays. The use of an alternate replaces both. An instance has one assignment
       of hardware, which the claim moves to the new host. Nova evacuates in this way.
+    - ``held_by``: of the instances that move, the consumers that hold their present hosts for them: Nova's
+      migrations. In a server group such a consumer counts as the instance itself.
     - ``run``: the id of the run, which no other run has; made up if it is empty.
     - ``request_id``, ``global_request_id``: of the user's request, for the records.
     - ``strict``: refuse what `roost.scheduler.Scheduler.check_request` refuses.
@@ -78,6 +80,7 @@ class HostRequest(msgspec.Struct, frozen=True):
     strict: bool = False
     of_nova: bool = False
     beside: Mapping[str, KeptAllocations] = {}
+    held_by: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:
         if not self.min_count:
@@ -103,6 +106,8 @@ class HostRequest(msgspec.Struct, frozen=True):
         if not self.beside.keys() <= names - self.generations.keys():
             wrong = sorted(self.beside.keys() - (names - self.generations.keys()))
             raise ValueError(f"other instances, or such as are replaced, keep allocations: {wrong}")
+        if not self.held_by.keys() <= names:
+            raise ValueError(f"others hold for other instances: {sorted(self.held_by.keys() - names)}")
 
     def at(self, generations: Mapping[str, int]) -> Self:
         """Return the same request at newer generations of consumers that hold something already."""
@@ -192,6 +197,7 @@ class SchedulingRequest(HostRequest, frozen=True, kw_only=True, dict=True):
             request.strict,
             request.of_nova,
             request.beside,
+            request.held_by,
             query=queries.query,
             fallbacks=queries.fallbacks,
             limit=queries.limit,
@@ -282,29 +288,35 @@ def progress_at_start(
     """Return the members of the request's server group before the run has placed any instance.
 
     The spec names the host of each member as far as its writer knew. ``fleet`` or ``claims`` (member -> uuids
-    of its hosts, as a placement service answers) know every member with a claim. A member may be in both, so
-    the larger of the two numbers counts for each host. The instances of the request do not count, or the only
-    member of an affinity group could never leave its host.
+    of its hosts, as a placement service answers) know every member with a claim, and nodes report those that
+    they run. A member may be known several times, so the largest of the numbers counts for each host.
+
+    The claims of the request's instances, and of the consumers that hold for them, do not count, or the only
+    member of an affinity group could never leave its host. The hosts of these claims, and those that report
+    an instance, are ``present``.
     """
     group = request.spec.group
     if group is None:
         return GroupPlacement()
     members = Counter(index for host in group.hosts for index in table.indexes_of_host(host) or (ELSEWHERE,))
+    if group.members and group.policy != AFFINITY:
+        members |= Counter(index for member in group.members for index in table.indexes_of_instance(member))
     claimed: Counter[int] = Counter()
-    present: set[int] = set()
+    own = {*request.instances, *request.held_by.values()}
+    present = {index for instance in request.instances for index in table.indexes_of_instance(instance)}
     if fleet is not None and group.uuid in fleet.groups:
         rows, numbers = fleet.groups.hosts(group.uuid)
         for index, number in zip(table.indexes_of_rows(fleet, rows).tolist(), numbers.tolist(), strict=True):
             claimed[index if index >= 0 else ELSEWHERE] += number
-        for instance in request.instances:
-            hosts_of_it = fleet.groups.hosts_of(group.uuid, instance)
-            own = table.indexes_of_rows(fleet, np.array(hosts_of_it, dtype=np.intp)).tolist()
-            present.update(own)
-            claimed.subtract(index if index >= 0 else ELSEWHERE for index in own)
+        for consumer in own:
+            hosts_of_it = fleet.groups.hosts_of(group.uuid, consumer)
+            there = table.indexes_of_rows(fleet, np.array(hosts_of_it, dtype=np.intp)).tolist()
+            present.update(there)
+            claimed.subtract(index if index >= 0 else ELSEWHERE for index in there)
     for member, hosts in (claims or {}).items():
         found = [table.index_of_node(host) for host in hosts]
         indexes = [ELSEWHERE if index is None else index for index in found]
-        if member in request.instances:
+        if member in own:
             present.update(indexes)
         else:
             claimed.update(indexes)

@@ -31,7 +31,7 @@ def claim_write(
     the digest of the assignments on the node that the claim was fitted beside.
     """
     kept = request.beside.get(claim.instance)
-    new = claim.candidate.allocations
+    new, group = claim.candidate.allocations, request.spec.group
     return ConsumerWrite(
         consumer=claim.instance,
         allocations=new if kept is None else sum_of(kept.allocations, new),
@@ -39,7 +39,7 @@ def claim_write(
         user_id=request.spec.user_id,
         consumer_type=INSTANCE,
         generation=request.generation_of(claim.instance) if generation is None else generation,
-        group=None if request.spec.group is None else request.spec.group.claim,
+        group=None if group is None else group.claim(request.held_by.get(claim.instance)),
         assignment=claim.candidate.assignment,
         beside=beside,
         mappings=claim.candidate.mappings,

@@ -139,6 +139,7 @@ def _group(group: NovaFields | None) -> ServerGroup | None:
         policy=cast(GroupPolicy, policy),
         hosts=group.texts("hosts"),
         max_server_per_host=int(most),
+        members=group.texts("members"),
     )
 
 
