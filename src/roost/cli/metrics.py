@@ -18,6 +18,7 @@ SECTIONS: Final = {
     "roost_conductor_": "Conductors",
     "roost_compute_": "Agents",
     "roost_records_": "Records",
+    "roost_nova_": "Bridge to Nova",
     "roost_": "Processes",
 }
 """The section of each metric, by prefix of its name. The first prefix that matches counts."""

@@ -1,6 +1,6 @@
 """Allocations, the consumers that own them, and allocation candidates."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -12,6 +12,16 @@ Resources = dict[str, int]
 
 Allocations = dict[str, Resources]
 """All allocations of one consumer: provider uuid -> resource class -> amount."""
+
+
+def total(amounts: Iterable[Mapping[str, int]]) -> Resources:
+    """Return the sum of some amounts by resource class."""
+    found: Resources = {}
+    for each in amounts:
+        for name, amount in each.items():
+            found[name] = found.get(name, 0) + amount
+    return found
+
 
 UNKNOWN_TYPE = "unknown"
 """Consumer type of a consumer that was written without one.

@@ -6,8 +6,11 @@ Nova's API, conductors, computes, databases and broker stay as they are. A call 
                                ▲
     feed (Nova's databases) ───┘
 
-calls    the calls and casts of Nova, and the errors that Nova knows
-options  the bridge's own options, and those of nova.conf that it reads
+calls            the calls and casts of Nova, and the errors that Nova knows
+decisions        from a call to its answer: the claim of an instance that holds something, errors as Nova's
+instance_facts   the facts of an instance that decide if its claim may stand beside another
+instance_source  the same, read in the databases of all cells
+options          the bridge's own options, and those of nova.conf that it reads
 
 feed             keeps the node table up to date from Nova's databases
 cell_feed        the nodes of one cell: which rows are read when

@@ -80,7 +80,7 @@ class NovaOptions(OptionStruct, frozen=True, group="DEFAULT"):
         3,
         min=1,
         group="scheduler",
-        help="Hosts that a build is tried on: the claimed one and its alternates.",
+        help="Hosts that a build is tried on, with the claimed one.",
     )
     api_database: str | None = option(
         None, name="connection", group="api_database", secret=True, help="Nova's API database."

@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from roost.ledger import LedgerError
+from roost.model.allocation import Resources, total
 from roost.model.reasons import Reasons
 from roost.model.record import RecordSink
 from roost.model.spec import Destination, RequestSpec, UnreadKey
@@ -223,6 +224,17 @@ class Scheduler:
 
         with self.table.reading():
             return await by_the_newest_words(self._words, once)
+
+    async def amounts(self, spec: RequestSpec) -> list[Resources]:
+        """Return the amounts of each class that one instance holds once it is placed.
+
+        There may be several: a request for dedicated processors is served by PCPU or by VCPU.
+
+        Raises: `BadRequestSpec`, and the errors of the gateway.
+        """
+        with self.table.reading():
+            request = await self._reader.derived(HostRequest.new(spec), self._clock())
+        return [total(group.resources for group in query.groups) for query in request.queries]
 
     async def explain(self, spec: RequestSpec, count: int = 1) -> Reasons | None:
         """Return the expected result of a request for ``count`` instances, and why; nothing is claimed or

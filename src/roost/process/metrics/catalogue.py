@@ -446,6 +446,63 @@ OPEN_FDS: Final = Gauge(
     (PROCESS,),
 )
 
+# The bridge to Nova
+
+NOVA_CALLS: Final = Counter(
+    "roost_nova_calls_total",
+    "Calls of `select_destinations` that the bridge has answered.",
+    "Alert on `unavailable` and `failed`: Nova's users get NoValidHost for want of a service or by a fault. "
+    "`conflict`: an instance held allocations that its call does not explain.",
+    (
+        Label(
+            "outcome",
+            "`placed`, `no_valid_host`, `bad_request`, `conflict`, `unavailable` or `failed`.",
+            ("placed", "no_valid_host", "bad_request", "conflict", "unavailable", "failed"),
+        ),
+    ),
+)
+NOVA_CALL_DURATION: Final = Histogram(
+    "roost_nova_call_duration_seconds",
+    "Time from a call of Nova to its answer, without the broker.",
+    "Nova's conductors wait `rpc_response_timeout`, `long_rpc_timeout` with heartbeats.",
+    bounds=REQUEST_SECONDS,
+)
+NOVA_CASTS: Final = Counter(
+    "roost_nova_casts_total",
+    "Casts by which computes and the API said that a row has changed.",
+    "0 in a cloud that works: the queues of the scheduler do not get them. Nothing is wrong then but that "
+    "changes are seen some seconds later.",
+)
+NOVA_ROWS: Final = Counter(
+    "roost_nova_rows_read_total",
+    "Rows that the feed has read in Nova's databases.",
+    "Its rate is the load that the bridge is for the cells' databases.",
+)
+NOVA_CELL_AGE: Final = Gauge(
+    "roost_nova_cell_age_seconds",
+    "Seconds since the cell was read whose last read is the oldest.",
+    "Alert on more than a minute: that cell's database does not answer, and its hosts get no instances.",
+    across="max",
+)
+NOVA_CELLS_DOWN: Final = Gauge(
+    "roost_nova_cells_down",
+    "Cells whose database did not answer the last read.",
+    "The log names them.",
+    across="max",
+)
+NOVA_UNMAPPED_HOSTS: Final = Gauge(
+    "roost_nova_unmapped_hosts",
+    "Hosts with compute nodes and without a host mapping.",
+    "Run `nova-manage cell_v2 discover_hosts`: Nova's conductor buries instances that are sent there.",
+    across="max",
+)
+NOVA_OUTSTANDING: Final = Gauge(
+    "roost_nova_outstanding_claims",
+    "Claims of instances that no cell's database lists on their host yet.",
+    "It falls back between bursts. One that only grows: computes do not take their instances.",
+    across="max",
+)
+
 CATALOGUE: Final[tuple[AnyMetric, ...]] = tuple(
     row for row in list(globals().values()) if isinstance(row, Counter | Gauge | Histogram)
 )

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import structlog
 
 from roost.ledger import LedgerError
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import SchedulerError
-from roost.scheduler.nodes.feed import NodeFeed
 from roost.scheduler.nodes.roots import Roots, RootSource, UnreportedNodes
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.selection.claim_result import one_line
@@ -18,6 +18,13 @@ EVERY_SECONDS = 1.0
 """Seconds between two reads of the cells' databases and placement."""
 
 _log = structlog.get_logger()
+
+
+class HostFeed(Protocol):
+    """Reads the nodes of cells into a node table, as `roost.scheduler.nodes.feed.NodeFeed` does."""
+
+    async def refresh(self) -> None:
+        """Bring the table up to date once."""
 
 
 class ServiceHosts:
@@ -30,7 +37,7 @@ class ServiceHosts:
     def __init__(
         self,
         table: NodeTable,
-        feed: NodeFeed | None,
+        feed: HostFeed | None,
         roots: RootSource | None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:

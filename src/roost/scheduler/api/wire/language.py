@@ -194,8 +194,12 @@ class NovaLanguage:
         return ShownDestinations(
             run=found[0].run,
             instances=tuple(each.instance for each in found),
-            selections=tuple(tuple(map(self._shown, (each.selected, *each.alternates))) for each in found),
+            selections=tuple(map(tuple, self.selections(found))),
         )
+
+    def selections(self, found: Sequence[Destination]) -> list[list[dict[str, Any]]]:
+        """Return the selections of each instance as Nova has them: the claimed host, then the alternates."""
+        return [[self._shown(each) for each in (one.selected, *one.alternates)] for one in found]
 
     def show_replacement(self, found: Replacement) -> ShownReplacement:
         selected = () if found.selected is None else (found.selected,)

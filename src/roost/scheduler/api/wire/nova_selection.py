@@ -56,6 +56,17 @@ def nova_selection(selection: Selection, nodename: str) -> dict[str, Any]:
     )
 
 
+def legacy_selection(selection: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a Selection as the dict that callers got who asked for no objects."""
+    values = selection["nova_object.data"]
+    limits = values["limits"]["nova_object.data"]
+    return {
+        "host": values["service_host"],
+        "nodename": values["nodename"],
+        "limits": {name: limit for name, limit in limits.items() if limit is not None},
+    }
+
+
 def selection_of(data: Mapping[str, Any]) -> Selection:
     """Read a selection from an earlier response. Raises: `BadRequestSpec`."""
     fields = NovaFields(data, "Selection", "selection")

@@ -1,0 +1,231 @@
+"""`NovaDecisions`: decides Nova's calls by the scheduler, and answers them as nova-scheduler does.
+
+An instance of a call usually holds nothing. If it does, the claim is refused as a conflict, and the facts of
+the instance tell which of three cases it is:
+
+    its host is being evacuated, and it holds of that host ─▶ claimed beside what it holds
+    no host has it, and it holds what this request asks for ─▶ the call came twice: the same answer, no write
+    anything else                                           ─▶ AllocationUpdateFailed: somebody has moved it
+
+The facts are read only then, so that they cost usual calls nothing.
+
+A caller gets no error but `NovaRefusal`: several of Nova's conductors leave an instance stuck on any other.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from time import perf_counter
+from typing import Any
+
+import msgspec
+import structlog
+
+from roost.ledger import Held, LedgerError
+from roost.model.allocation import KeptAllocations, total
+from roost.model.spec import Destination, RequestSpec
+from roost.nova.calls import NovaRefusal, SelectCall, no_valid_host
+from roost.nova.instance_facts import InstanceSource, UnfinishedMigration
+from roost.placement.errors import ConcurrentUpdate, PlacementError
+from roost.placement.interface import Placement
+from roost.process.metrics import catalogue as metrics
+from roost.records import RecordQueue
+from roost.scheduler import NoValidHost, Scheduler
+from roost.scheduler.api.refusals import public_reason
+from roost.scheduler.api.repeated import ClaimedBefore, recorded_claims, standing_claims
+from roost.scheduler.api.wire.language import NovaLanguage
+from roost.scheduler.api.wire.nova_selection import legacy_selection
+from roost.scheduler.errors import BadRequestSpec, SchedulerError
+from roost.scheduler.request.scheduling_request import HostRequest
+from roost.storage import StorageError
+
+PLACEMENT_AWAY = "Placement or a database does not answer the scheduler."
+"""The reason of a refusal for want of a service, as Nova's users see it."""
+
+BAD_REQUEST = "The request cannot be placed as it is."
+"""The reason of a refusal of a request spec, as Nova's users see it."""
+
+FLUSH_SECONDS = 5.0
+"""Most seconds that the search for an earlier run in the records waits until they are written."""
+
+_MOVED = "the instance holds allocations that this request does not explain: they may have been moved"
+
+_log = structlog.get_logger()
+
+
+class AnswerOptions(msgspec.Struct, frozen=True):
+    """The options of answers.
+
+    ``max_attempts``: hosts for each instance, alternates included. ``public_reasons``: refusals say why.
+    ``default_zone``: the zone of hosts without one.
+    """
+
+    max_attempts: int = 3
+    public_reasons: bool = True
+    default_zone: str = "nova"
+
+
+class NovaDecisions:
+    """Decides calls of Nova; see `roost.nova.calls.Decide`.
+
+    ``refresh`` brings the node table up to date before each decision. ``filled`` returns a request spec with
+    what the scheduler needs to know of its networks.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        placement: Placement,
+        records: RecordQueue,
+        instances: InstanceSource,
+        options: AnswerOptions,
+        *,
+        refresh: Callable[[], Awaitable[None]],
+        filled: Callable[[RequestSpec], Awaitable[RequestSpec]],
+    ) -> None:
+        self._scheduler = scheduler
+        self._placement = placement
+        self._records = records
+        self._instances = instances
+        self._options = options
+        self._refresh = refresh
+        self._filled = filled
+        self._language = NovaLanguage(scheduler.table)
+
+    async def __call__(self, call: SelectCall) -> list[Any]:
+        """Decide a call. Raises `NovaRefusal`."""
+        started, outcome = perf_counter(), "failed"
+        try:
+            shown = self._shown(call, await self._decided(call))
+            outcome = "placed"
+            return shown
+        except NoValidHost as error:
+            outcome = "no_valid_host"
+            words = self._options.public_reasons
+            raise no_valid_host(public_reason(error) if words else "") from error
+        except (BadRequestSpec, ValueError) as error:
+            outcome = "bad_request"
+            self._log(call, error)
+            raise no_valid_host(BAD_REQUEST) from error
+        except NovaRefusal:
+            outcome = "conflict"
+            raise
+        except (SchedulerError, PlacementError, LedgerError, StorageError) as error:
+            outcome = "unavailable"
+            self._log(call, error)
+            raise no_valid_host(PLACEMENT_AWAY) from error
+        finally:
+            metrics.NOVA_CALLS.labels(outcome).inc()
+            metrics.NOVA_CALL_DURATION.observe(perf_counter() - started)
+
+    def _log(self, call: SelectCall, error: Exception) -> None:
+        _log.warning(
+            "a call is answered with NoValidHost",
+            instances=call.instances,
+            request_id=call.request_id,
+            error=str(error),
+        )
+
+    async def _decided(self, call: SelectCall) -> tuple[Destination, ...]:
+        asked = self._language.read_spec(call.spec)
+        spec = await self._filled(asked.spec)
+        await self._refresh()
+        request = HostRequest(
+            spec,
+            call.instances,
+            self._options.max_attempts - 1 if call.alternates and call.objects else 0,
+            request_id=call.request_id,
+            global_request_id=call.global_request_id,
+            of_nova=True,
+        )
+        try:
+            return await self._scheduler.select_destinations(request)
+        except ConcurrentUpdate as error:
+            return await self._beside(request, error)
+
+    async def _beside(self, request: HostRequest, conflict: ConcurrentUpdate) -> tuple[Destination, ...]:
+        """Decide a request of which an instance holds something already."""
+        held = await self._placement.holdings(request.instances)
+        if not held:
+            raise conflict
+        facts = {name: await self._instances.facts(name) for name in held}
+        if all(each is None or each.host is None for each in facts.values()):
+            return await self._again(request, held)
+        if len(request.instances) == 1:
+            [instance] = request.instances
+            evacuation = None if (fact := facts[instance]) is None else fact.evacuation
+            if evacuation is not None:
+                return await self._evacuated(request, held[instance], evacuation)
+        raise _moved(held) from conflict
+
+    async def _again(self, request: HostRequest, held: Mapping[str, Held]) -> tuple[Destination, ...]:
+        """Return the destinations of the same call, which was decided before."""
+        known = await self._recorded(request)
+        if known is not None and all(_holds_only(held.get(each.instance), each) for each in known):
+            return known
+        amounts = await self._scheduler.amounts(request.spec)
+        if len(held) < len(request.instances) or any(
+            total(each.allocations.values()) not in amounts for each in held.values()
+        ):
+            raise _moved(held)
+        try:
+            return await standing_claims(
+                self._placement,
+                self._scheduler.table,
+                request.spec,
+                {name: held[name] for name in request.instances},
+                request.min_count,
+                self._options.default_zone,
+            )
+        except ClaimedBefore as error:
+            raise _moved(held) from error
+
+    async def _evacuated(
+        self, request: HostRequest, held: Held, evacuation: UnfinishedMigration
+    ) -> tuple[Destination, ...]:
+        """Claim a host beside the one that an instance leaves, unless the same call has done so before."""
+        [instance] = request.instances
+        table = self._scheduler.table
+        source = {table.nodes[index] for index in table.indexes_of_host(evacuation.source_host)}
+        found = [await self._placement.provider(each) for each in held.allocations]
+        roots = {each.root for each in found if each is not None}
+        hosts = {root for root in roots if table.index_of_node(root) is not None}
+        if hosts and hosts <= source:
+            beside = msgspec.structs.replace(request, beside={instance: _kept(held)})
+            try:
+                return await self._scheduler.select_destinations(beside)
+            except ConcurrentUpdate:
+                raise _moved([instance]) from None
+        known = await self._recorded(request)
+        if known is not None and known[0].selected.node in hosts - source and _holds(held, known[0]):
+            return known
+        raise _moved([instance])
+
+    async def _recorded(self, request: HostRequest) -> tuple[Destination, ...] | None:
+        await self._records.flush(FLUSH_SECONDS)
+        return await recorded_claims(self._records.backend, request.instances)
+
+    def _shown(self, call: SelectCall, found: tuple[Destination, ...]) -> list[Any]:
+        selections = self._language.selections(found)
+        if call.objects:
+            return selections
+        return [legacy_selection(each[0]) for each in selections]
+
+
+def _kept(held: Held) -> KeptAllocations:
+    return KeptAllocations(held.allocations, held.consumer.generation)
+
+
+def _moved(instances: Iterable[str]) -> NovaRefusal:
+    return NovaRefusal("AllocationUpdateFailed", consumer_uuid=", ".join(instances), error=_MOVED)
+
+
+def _holds_only(held: Held | None, destination: Destination) -> bool:
+    return held is not None and held.allocations == destination.selected.allocations
+
+
+def _holds(held: Held, destination: Destination) -> bool:
+    """Return whether the claim of a destination is part of what is held."""
+    return all(
+        held.allocations.get(provider, {}).get(name, 0) >= amount
+        for provider, amounts in destination.selected.allocations.items()
+        for name, amount in amounts.items()
+    )
