@@ -19,6 +19,7 @@ placement  the Placement API
 agent      the agent of a host
 scheduler  from a request spec to claimed hosts
 conductor  build requests, and the work of cells
+nova       the bridge to an existing Nova cloud: its calls, databases and notifications
 server     the programs
 cli        the commands
 bench      benchmarks, and replays of workloads

@@ -11,6 +11,7 @@ completion, man, config, metrics              shell completion, manual pages, li
 Commands that serve:
 
 programs                                      placement, scheduler, conductors, ports and accelerators
+nova_scheduler                                the scheduler of an existing Nova cloud
 shadow_report                                 agreement and differences of shadow mode
 agent, up                                     agents, the whole system in one process
 

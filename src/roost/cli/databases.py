@@ -10,6 +10,7 @@ from oslo_config import cfg
 from roost.cli.configuration import placement_source, tell_options
 from roost.cli.options import config_files, settings
 from roost.model.errors import OperatorError
+from roost.nova.options import BridgeOptions
 from roost.placement.options import read_options
 from roost.process.option_source import MAIN_DATABASE, Source, refused_value
 from roost.process.options import OptionStruct, options_of_group
@@ -20,13 +21,14 @@ from roost.state.api_database.tables import ApiDatabaseOptions
 from roost.storage import DatabaseUrl, configured_url
 
 _STRUCTS: dict[str, type[OptionStruct]] = {
-    each.group: each for each in (ApiDatabaseOptions, RecordOptions, NeighbourOptions)
+    each.group: each for each in (ApiDatabaseOptions, RecordOptions, NeighbourOptions, BridgeOptions)
 }
 _ROLES = {
     MAIN_DATABASE: "api",
     ApiDatabaseOptions.group: "api",
     RecordOptions.group: "records",
     NeighbourOptions.group: "neighbours",
+    BridgeOptions.group: "api",
 }
 """The role of the database of each section. All other sections are those of cells."""
 
@@ -40,7 +42,8 @@ _section_option = click.option(
     "--section",
     metavar="SECTION",
     help="The section of the configuration whose connection is the database: placement_database, "
-    f"api_database, cell0, cell_NAME, records or neighbours.  [default: {MAIN_DATABASE}]",
+    "api_database, cell0, cell_NAME, records, neighbours or nova_bridge.  "
+    f"[default: {MAIN_DATABASE}]",
 )
 
 

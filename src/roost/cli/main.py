@@ -62,6 +62,7 @@ COMMANDS = {
     "metrics": "roost.cli.metrics:metrics",
     "neighbours": "roost.cli.programs:neighbours",
     "node": "roost.cli.node:node",
+    "nova-scheduler": "roost.cli.nova_scheduler:nova_scheduler",
     "records": "roost.cli.records:records",
     "redfish": "roost.cli.redfish:redfish",
     "replay": "roost.bench.replay.command:replay",

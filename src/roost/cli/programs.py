@@ -37,6 +37,7 @@ PLACEMENT_PORT = 8778
 SCHEDULER_PORT = 8779
 CONDUCTOR_PORT = 8780
 CELL_PORT = 8781
+NOVA_PORT = 8782
 NEIGHBOURS_PORT = 9696
 
 
@@ -110,7 +111,7 @@ def serve(serving: ServingOptions, database: str | None) -> None:
     both.
     """
     tell_options(serving.source, "serve")
-    _serve("serve", read_options, serving, "Placement API", database)
+    serve_program("serve", read_options, serving, "Placement API", database)
 
 
 @click.command(epilog="Example: roost scheduler --database sqlite:///placement.db --config-file roost.conf")
@@ -126,7 +127,7 @@ def scheduler(serving: ServingOptions, database: str | None) -> None:
     from roost.server.options import read_scheduling_options
 
     tell_options(serving.source, "scheduler", schedules=True)
-    _serve("scheduler", read_scheduling_options, serving, "scheduler", database)
+    serve_program("scheduler", read_scheduling_options, serving, "scheduler", database)
 
 
 @click.command(epilog="Example: roost conductor --config-file roost.conf")
@@ -143,7 +144,7 @@ def conductor(serving: ServingOptions) -> None:
     from roost.server.options import read_conducting_options
 
     tell_options(serving.source, "conductor", schedules=True)
-    _serve("conductor", read_conducting_options, serving, "conductor")
+    serve_program("conductor", read_conducting_options, serving, "conductor")
 
 
 @click.command(epilog="Example: roost cell-conductor rack1 --config-file roost.conf")
@@ -161,7 +162,7 @@ def cell_conductor(name: str, serving: ServingOptions) -> None:
 
     tell_options(serving.source, "cell-conductor", schedules=True)
     read = partial(read_conducting_options, cell=name)
-    _serve("cell-conductor", read, serving, f"cell conductor of {name}")
+    serve_program("cell-conductor", read, serving, f"cell conductor of {name}")
 
 
 @click.command(epilog="Example: roost neighbours --database sqlite:///neighbours.db --config-file roost.conf")
@@ -177,10 +178,10 @@ def neighbours(serving: ServingOptions, database: str | None) -> None:
     from roost.server.neighbours.options import read_neighbour_options
 
     tell_options(serving.source, "neighbours", schedules=True)
-    _serve("neighbours", read_neighbour_options, serving, "neighbours", database)
+    serve_program("neighbours", read_neighbour_options, serving, "neighbours", database)
 
 
-def _serve(
+def serve_program(
     command: str,
     read: Callable[[Source], Options],
     serving: ServingOptions,

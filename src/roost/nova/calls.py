@@ -51,7 +51,7 @@ def no_valid_host(reason: str) -> NovaRefusal:
     return NovaRefusal("NoValidHost", reason=reason)
 
 
-class Decide(Protocol):
+class DecideCall(Protocol):
     """Decides a call. Returns a list of serialised selections for each instance, the claimed one first."""
 
     async def __call__(self, call: SelectCall) -> list[list[dict[str, Any]]]:

@@ -64,7 +64,7 @@ class AnswerOptions(msgspec.Struct, frozen=True):
 
 
 class NovaDecisions:
-    """Decides calls of Nova; see `roost.nova.calls.Decide`.
+    """Decides calls of Nova; see `roost.nova.calls.DecideCall`.
 
     ``refresh`` brings the node table up to date before each decision. ``filled`` returns a request spec with
     what the scheduler needs to know of its networks.

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from roost.conductor.context import SchedulerLike
     from roost.conductor.super_conductor import SuperConductor
     from roost.ledger import Ledger
+    from roost.nova.database.cells import NovaCells
+    from roost.nova.feed import NovaFeed
+    from roost.nova.rpc.server import SchedulerRpcServer
     from roost.placement.client import HttpPlacement
     from roost.placement.interface import Placement
     from roost.records import RecordQueue
@@ -94,6 +97,9 @@ class Process(Generic[Own_co]):
     requests: "Requests"
     groups: "ServerGroups"
     super_conductor: "SuperConductor"
+    nova_cells: "NovaCells"
+    nova_feed: "NovaFeed"
+    nova_rpc: "SchedulerRpcServer"
 
     def __init__(
         self,

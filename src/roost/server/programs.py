@@ -41,6 +41,7 @@ _HERE = "roost.server.parts"
 PARTS: Final = {
     "records": f"{_HERE}.databases:RecordsPart",
     "api_database": f"{_HERE}.databases:ApiDatabasePart",
+    "bridge_database": f"{_HERE}.nova:BridgeDatabasePart",
     "placement": f"{_HERE}.placement:PlacementPart",
     "cell0_mapping": f"{_HERE}.databases:Cell0MappingPart",
     "layout_mappings": "roost.server.all_in_one.layout_parts:LayoutMappingsPart",
@@ -50,6 +51,7 @@ PARTS: Final = {
     "aggregates": f"{_HERE}.conductors:AggregatesPart",
     "layout_aggregates": "roost.server.all_in_one.layout_parts:LayoutAggregatesPart",
     "hosts": f"{_HERE}.scheduler:HostsPart",
+    "nova_hosts": f"{_HERE}.nova:NovaHostsPart",
     "scheduler": f"{_HERE}.scheduler:SchedulerPart",
     "cell_conductors": f"{_HERE}.conductors:CellConductorsPart",
     "trimming": f"{_HERE}.placement:TrimmingPart",
@@ -58,6 +60,7 @@ PARTS: Final = {
     "agents_api": f"{_HERE}.agents:AgentsApiPart",
     "conductor_api": f"{_HERE}.conductors:ConductorApiPart",
     "scheduler_api": f"{_HERE}.scheduler:SchedulerApiPart",
+    "nova_calls": f"{_HERE}.nova:NovaCallsPart",
     "placement_api": f"{_HERE}.placement:PlacementApiPart",
 }
 """The module and the class of each part, in the order in which the parts of a process open.
@@ -96,6 +99,16 @@ COMMANDS: Final = {
         ready=("api_database", "placement"),
     ),
     "cell-conductor": _has(*_DECIDING, "cell", "cell_conductors", "agents_api", ready=("cell", "placement")),
+    "nova-scheduler": _has(
+        "records",
+        "bridge_database",
+        "placement",
+        "nova_hosts",
+        "scheduler",
+        "scheduler_api",
+        "nova_calls",
+        ready=("placement", "nova_hosts", "nova_calls"),
+    ),
     "neighbours": _has("neighbours", ready=("neighbours",)),
     "up": _has(
         *_DECIDING,

@@ -5,7 +5,7 @@ import concurrent.futures
 import threading
 from typing import Any
 
-from roost.nova.calls import Decide, SelectCall
+from roost.nova.calls import DecideCall, SelectCall
 
 
 class CallsInWork:
@@ -16,7 +16,7 @@ class CallsInWork:
         loop: the event loop. It runs until no call is in work.
     """
 
-    def __init__(self, decide: Decide, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, decide: DecideCall, loop: asyncio.AbstractEventLoop) -> None:
         self._decide = decide
         self._loop = loop
         self._lock = threading.Lock()

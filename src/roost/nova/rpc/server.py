@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from roost.nova.calls import Decide, Hints
+from roost.nova.calls import DecideCall, Hints
 from roost.nova.rpc.calls_in_work import CallsInWork
 from roost.nova.rpc.endpoint import SchedulerEndpoint
 from roost.nova.rpc.oslo import oslo_messaging, rpc_server
@@ -46,7 +46,7 @@ class SchedulerRpcServer:
         self,
         transport: NovaTransport,
         host: str,
-        decide: Decide,
+        decide: DecideCall,
         hints: Hints,
         *,
         pulse_seconds: float = PULSE_SECONDS,
@@ -71,12 +71,12 @@ class SchedulerRpcServer:
 
     @property
     def listening(self) -> bool:
-        """Whether calls are taken, or would be if the broker were not away."""
+        """True if calls are taken, or would be if the broker were not away."""
         return self._listening
 
     @property
     def connected(self) -> bool:
-        """Whether messages of the broker arrive."""
+        """True while messages of the broker arrive."""
         return self._listening and self.silent_seconds < 3 * self._pulse_seconds
 
     @property

@@ -5,5 +5,6 @@ databases   the records, the API database, and the databases of cells
 scheduler   the hosts, the scheduler and its API
 conductors  the conductors of cells, the super conductor with its aggregates, and its API
 agents      the endpoint of a cell's agents
+nova        the bridge to Nova: its database, hosts and calls
 neighbours  the small service of ports and accelerators
 """

@@ -1,0 +1,31 @@
+"""``roost nova-scheduler``: the scheduler of an existing Nova cloud."""
+
+import click
+
+from roost.cli.configuration import check_settings
+from roost.cli.options import placement_database
+from roost.cli.programs import NOVA_PORT, ServingOptions, serve_program, serving_at
+from roost.model.errors import OperatorError
+from roost.server.nova_options import read_nova_options
+
+
+@click.command(
+    "nova-scheduler",
+    epilog="Example: roost nova-scheduler --config-file /etc/nova/nova.conf --config-file roost.conf",
+)
+@placement_database
+@serving_at(NOVA_PORT)
+def nova_scheduler(serving: ServingOptions, database: str | None) -> None:
+    """Serve as the scheduler of a Nova cloud, in place of nova-scheduler or beside it.
+
+    It answers the calls of Nova's conductors over the message broker of nova.conf, and reads the hosts from
+    Nova's databases. Claims are made on the ledger of [placement_database] if there is one, else in the
+    placement service of [placement]. Its own database is connection in [nova_bridge]. At --port are health,
+    records and reasons. 'roost doctor --config-file nova.conf' says what it takes of the file.
+    """
+    check_settings(serving.source, "nova-scheduler")
+    if serving.rules.workers != 1:
+        raise OperatorError(
+            "--workers: roost nova-scheduler has one worker, which decides thousands a second"
+        )
+    serve_program("nova-scheduler", read_nova_options, serving, "scheduler of Nova", database)

@@ -1,0 +1,136 @@
+"""The bridge to an existing Nova cloud: its cells, the hosts of its databases, and its calls."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from roost.model.errors import OperatorError
+from roost.model.spec import RequestSpec
+from roost.nova.database.cells import NovaCells
+from roost.nova.decisions import AnswerOptions, NovaDecisions
+from roost.nova.feed import NovaFeed
+from roost.nova.instance_source import CellInstances
+from roost.process.metrics import catalogue as metrics
+from roost.scheduler import Scheduler
+from roost.scheduler.nodes.hosts import ServiceHosts
+from roost.scheduler.nodes.table import NodeTable
+from roost.server.nova_options import NovaSchedulerOptions
+from roost.server.process import Process, ProcessPart, prepare_database
+from roost.state.api_database.tables import SCHEMA
+from roost.storage import Database
+from roost.web.health import HealthCheck
+
+
+class BridgeDatabasePart(ProcessPart[NovaSchedulerOptions]):
+    """The bridge's own database, which has the tables of an API database."""
+
+    def prepare(self, options: NovaSchedulerOptions) -> None:
+        assert options.api_database is not None
+        prepare_database(options.api_database, schema=SCHEMA)
+
+    async def open(self, process: Process[NovaSchedulerOptions]) -> None:
+        assert process.options.api_database is not None
+        process.api = process.open_database(process.options.api_database)
+
+
+class NovaHostsPart(ProcessPart[NovaSchedulerOptions]):
+    """Nova's cells, and the hosts of a scheduler as their databases have them."""
+
+    async def open(self, process: Process[NovaSchedulerOptions]) -> None:
+        options, bridge = process.options, process.options.bridge
+        api = Database(options.nova_api, deferred=True, create=False, answer_seconds=bridge.answer_seconds)
+        process.stack.push_async_callback(api.close)
+        process.databases.append(api)
+        process.nova_cells = cells = NovaCells(api, options.nova_main, bridge.answer_seconds)
+        process.stack.push_async_callback(cells.close)
+        table = NodeTable()
+        process.nova_feed = feed = NovaFeed(
+            cells,
+            table,
+            bridge,
+            down_seconds=options.scheduler.service_down_time,
+            journal=process.api,
+            retention=options.retention,
+            clock=process.clock,
+        )
+        process.stack.push_async_callback(feed.close)
+        process.words = feed.words
+        process.hosts = ServiceHosts(table, feed, None)
+        await feed.refresh()
+        process.run_for_ever("hosts", feed.run())
+        process.sections["nova"] = partial(_describe, feed)
+        metrics.NOVA_OUTSTANDING.follow(lambda: len(table.outstanding))
+        metrics.NOVA_CELLS_DOWN.follow(lambda: len(feed.cells_down))
+        metrics.NOVA_CELL_AGE.follow(lambda: max((each or 0.0 for each in feed.ages.values()), default=0.0))
+
+    def readiness(self, process: Process[NovaSchedulerOptions]) -> Sequence[HealthCheck]:
+        feed = process.nova_feed
+        return (HealthCheck("hosts", judge=lambda _: _verdict(feed)),)
+
+
+class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
+    """The answers to Nova's calls over the message broker."""
+
+    def check(self, options: NovaSchedulerOptions) -> None:
+        try:
+            import oslo_messaging  # noqa: F401 - only a process of this command needs the extra
+        except ImportError as error:
+            raise OperatorError(
+                "oslo.messaging is not installed: install Roost with the extra nova, 'roost[nova]'"
+            ) from error
+
+    async def open(self, process: Process[NovaSchedulerOptions]) -> None:
+        from roost.nova.rpc.server import SchedulerRpcServer
+        from roost.nova.rpc.transport import open_transport
+
+        options = process.options
+        assert isinstance(process.scheduler, Scheduler)
+        decide = NovaDecisions(
+            process.scheduler,
+            process.placement,
+            process.records,
+            CellInstances(process.nova_cells),
+            AnswerOptions(
+                options.nova.max_attempts,
+                options.bridge.public_reasons,
+                options.scheduler.default_availability_zone,
+            ),
+            refresh=process.nova_feed.words.look,
+            filled=_as_it_is,
+        )
+        transport = open_transport(options.source.files)
+        process.nova_rpc = server = SchedulerRpcServer(transport, options.host, decide, process.nova_feed)
+        seconds = options.nova.graceful_shutdown_timeout
+        process.stack.push_async_callback(server.stop, seconds or None)
+        await server.start()
+
+    def readiness(self, process: Process[NovaSchedulerOptions]) -> Sequence[HealthCheck]:
+        server = process.nova_rpc
+
+        def judge(_: Exception | None) -> str | None:
+            if server.connected:
+                return None
+            return f"no message of the broker has arrived for {server.silent_seconds:.0f} s"
+
+        return (HealthCheck("broker", judge=judge),)
+
+
+async def _as_it_is(spec: RequestSpec) -> RequestSpec:
+    return spec
+
+
+def _verdict(feed: NovaFeed) -> str | None:
+    """Return why no host is known; one cell that answers is enough."""
+    if not feed.ages:
+        return "no cell of Nova is known: its API database cannot be read, or has no cell mappings"
+    if len(feed.cells_down) == len(feed.ages):
+        return "no cell of Nova answers; the log has the errors"
+    return None
+
+
+def _describe(feed: NovaFeed) -> dict[str, object]:
+    """Return the state of the feed, for the report of a process."""
+    return {
+        "seconds_since_read": dict(feed.ages),
+        "rows_read": dict(feed.rows_read),
+        "cells_down": dict(feed.cells_down),
+    }
