@@ -1,6 +1,11 @@
 """The node table of the bridge follows Nova's databases."""
 
-from support.nova_clouds import FedTable, NovaCloud, cell_uuid
+import asyncio
+
+from structlog.testing import capture_logs
+
+from support.agents import until
+from support.nova_clouds import FedTable, NovaCloud, cell_uuid, moment
 
 
 def test_table_has_the_nodes_of_all_cells_by_uuid(cloud: NovaCloud, fed: FedTable) -> None:
@@ -146,3 +151,104 @@ def test_disabled_cell_is_left_out(cloud: NovaCloud, fed: FedTable) -> None:
     cloud.disable_cell("cell2")
     fed.refresh(after=60.0)
     assert fed.table.index("b") is None
+
+
+def test_hosts_without_a_mapping_are_counted_and_warned_about_once(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    cloud.host("cell2", "b")
+    cloud.service("cell1", "new")
+    cloud.node("cell1", "new")
+    with capture_logs() as logs:
+        fed.refresh()
+        fed.refresh(after=60.0)
+    assert fed.feed.unmapped_hosts == {"new"}
+    assert [log["hosts"] for log in logs if "not mapped" in log["event"]] == [["new"]]
+    cloud.map_host("cell1", "new")
+    fed.refresh(after=60.0)
+    assert fed.feed.unmapped_hosts == set()
+
+
+def test_instance_with_another_image_is_read_again(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    instance = cloud.instance("cell1", "i", "a", image_ref="one", updated_at=moment(0))
+    cloud.image(instance, "cell1", hw_disk_bus="scsi", os_distro="x")
+    fed.refresh()
+    assert fed.table.report(0).instances[instance].image_properties == {
+        "hw_disk_bus": "scsi",
+        "os_distro": "x",
+    }
+    fed.refresh(after=30.0)
+    cloud.image(instance, "cell1", hw_disk_bus="ide")
+    cloud.instance("cell1", "i", "a", image_ref="two", updated_at=moment(1))
+    fed.refresh(after=30.0)
+    listed = fed.table.report(0).instances[instance]
+    assert (listed.image, listed.image_properties) == ("two", {"hw_disk_bus": "ide"})
+
+
+def test_instances_of_a_host_with_several_nodes_are_each_on_their_own(
+    cloud: NovaCloud, fed: FedTable
+) -> None:
+    cloud.host("cell1", "a")
+    cloud.node("cell1", "a", "a2")
+    one = cloud.instance("cell1", "one", "a", node="a")
+    two = cloud.instance("cell1", "two", "a", node="a2")
+    fed.refresh()
+    listed = {r.nodename: list(r.instances) for r in map(fed.table.report, range(2))}
+    assert listed == {"a": [one], "a2": [two]}
+
+
+def test_no_node_is_in_the_table_before_the_words_about_it_were_read(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    cloud.host("cell2", "b")
+    restore = fed.lose_api(after=1)
+    fed.refresh()
+    assert len(fed.table) == 0
+    restore()
+    fed.refresh(after=1.0)
+    assert len(fed.table) == 2
+
+
+def test_row_is_read_again_as_a_second_change_leaves_the_same_stamp(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    fed.refresh()
+    cloud.node("cell1", "a", at=5.0, stats={"num_instances": 1})
+    fed.feed.node_changed("a")
+    fed.refresh(after=1.0)
+    cloud.node("cell1", "a", at=5.0, stats={"num_instances": 2})
+    fed.refresh(after=2.0)
+    assert fed.table.report(0).num_instances == 2
+
+
+def test_hints_of_a_failed_read_are_not_lost(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    fed.refresh()
+    cloud.node("cell1", "a", at=5.0, stats={"num_instances": 1})
+    restore = fed.lose("cell1")
+    fed.feed.node_changed("a")
+    fed.refresh(after=1.0)
+    restore()
+    fed.refresh(after=1.0)
+    assert fed.table.report(0).num_instances == 1
+
+
+def test_version_of_a_service_reaches_the_table(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    fed.refresh()
+    assert fed.table.report(0).service_version == 70
+    cloud.service("cell1", "a", version=74)
+    fed.refresh(after=5.0)
+    assert fed.table.report(0).service_version == 74
+
+
+def test_hint_from_another_thread_wakes_the_feed(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+
+    async def run() -> None:
+        running = asyncio.create_task(fed.feed.run())
+        await until(lambda: len(fed.table) == 1)
+        cloud.node("cell1", "a", at=5.0, stats={"num_instances": 1})
+        await asyncio.to_thread(fed.feed.node_changed, "a")
+        await until(lambda: fed.table.report(0).num_instances == 1)
+        running.cancel()
+
+    asyncio.run(run())

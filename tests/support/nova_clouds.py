@@ -15,9 +15,13 @@ from roost.nova.database.cells import CELL0, NovaCells
 from roost.nova.feed import NovaFeed
 from roost.nova.options import BridgeOptions
 from roost.scheduler.nodes.table import NodeTable
-from roost.storage import Database, DatabaseUnavailable
+from roost.storage import Database, DatabaseUnavailable, DatabaseUrl
 
 EPOCH = datetime.datetime(2026, 1, 1)
+
+
+def moment(seconds: float) -> datetime.datetime:
+    return EPOCH + datetime.timedelta(seconds=seconds)
 
 
 def cell_uuid(name: str) -> str:
@@ -57,7 +61,7 @@ class NovaCloud:
         """Add a compute service of a host, or change it."""
         table = tables.services
         at = values.pop("at", 0.0)
-        values = {"last_seen_up": EPOCH + datetime.timedelta(seconds=at), **values}
+        values = {"last_seen_up": moment(at), **values}
         with self.engines[cell].begin() as connection:
             changed = connection.execute(sa.update(table).where(table.c.host == host).values(**values))
             if not changed.rowcount:
@@ -76,7 +80,7 @@ class NovaCloud:
         name = nodename or host
         node = node_uuid(name)
         json_values = {key: json.dumps(value) for key, value in values.items() if _is_json(value)}
-        values = {**values, **json_values, "updated_at": EPOCH + datetime.timedelta(seconds=at)}
+        values = {**values, **json_values, "updated_at": moment(at)}
         with self.engines[cell].begin() as connection:
             changed = connection.execute(sa.update(table).where(table.c.uuid == node).values(**values))
             if not changed.rowcount:
@@ -96,9 +100,21 @@ class NovaCloud:
     def host(self, cell: str, host: str, **values: Any) -> str:
         """Add a host with a service, a node and a mapping. Returns the node's uuid."""
         self.service(cell, host)
+        self.map_host(cell, host)
+        return self.node(cell, host, **values)
+
+    def map_host(self, cell: str, host: str) -> None:
         mapped = sa.select(tables.cell_mappings.c.id).where(tables.cell_mappings.c.uuid == cell_uuid(cell))
         self.write("api", sa.insert(tables.host_mappings).values(host=host, cell_id=mapped.scalar_subquery()))
-        return self.node(cell, host, **values)
+
+    def image(self, instance: str, cell: str, **properties: str) -> None:
+        """Set the properties of the image of an instance."""
+        table = tables.instance_system_metadata
+        keys = {f"image_{name}": value for name, value in properties.items()} | {"image_min_ram": "1"}
+        rows = [{"instance_uuid": instance, "key": key, "value": keys[key]} for key in keys]
+        rows.append({"instance_uuid": instance, "key": "instance_type_name", "value": "m1"})
+        mine = sa.delete(table).where(table.c.instance_uuid == instance)
+        self.write(cell, mine, *(sa.insert(table).values(**row) for row in rows))
 
     def instance(self, cell: str, name: str, host: str | None, **values: Any) -> str:
         """Add an instance, or change it. Returns its uuid."""
@@ -123,12 +139,12 @@ class NovaCloud:
 
     def aggregate(self, name: str, hosts: list[str], at: float = 0.0, **metadata: str) -> str:
         """Add an aggregate, or change its hosts and metadata. Returns its uuid."""
-        moment = EPOCH + datetime.timedelta(seconds=at)
+        stamp = moment(at)
         a, h, m = tables.aggregates, tables.aggregate_hosts, tables.aggregate_metadata
         with self.engines["api"].begin() as connection:
             id_ = connection.execute(sa.select(a.c.id).where(a.c.name == name)).scalar()
             if id_ is None:
-                new = sa.insert(a).values(name=name, uuid=node_uuid(f"aggregate {name}"), created_at=moment)
+                new = sa.insert(a).values(name=name, uuid=node_uuid(f"aggregate {name}"), created_at=stamp)
                 id_ = connection.execute(new).inserted_primary_key[0]
             had = set(connection.execute(sa.select(h.c.host).where(h.c.aggregate_id == id_)).scalars())
             for host in sorted(had - set(hosts)):
@@ -137,7 +153,7 @@ class NovaCloud:
                 connection.execute(sa.insert(h).values(aggregate_id=id_, host=host))
             for key, value in metadata.items():
                 mine = sa.update(m).where(m.c.aggregate_id == id_, m.c.key == key)
-                if not connection.execute(mine.values(value=value, updated_at=moment)).rowcount:
+                if not connection.execute(mine.values(value=value, updated_at=stamp)).rowcount:
                     connection.execute(sa.insert(m).values(aggregate_id=id_, key=key, value=value))
         return node_uuid(f"aggregate {name}")
 
@@ -163,10 +179,12 @@ def _is_json(value: object) -> bool:
 class FedTable:
     """A node table, the feed that keeps it up to date from a `NovaCloud`, and the feed's clock."""
 
-    def __init__(self, cloud: NovaCloud, **options: Any) -> None:
+    def __init__(
+        self, cloud: NovaCloud, api: str | None = None, template: DatabaseUrl | None = None, **options: Any
+    ) -> None:
         self.now = 0.0
-        self.api = Database(cloud.urls["api"], read_only=True, deferred=True)
-        self.cells = NovaCells(self.api, None)
+        self.api = Database(api or cloud.urls["api"], read_only=True, deferred=True)
+        self.cells = NovaCells(self.api, template)
         self.table = NodeTable()
         down_seconds = options.pop("down_seconds", 60.0)
         self.feed = NovaFeed(
@@ -174,6 +192,7 @@ class FedTable:
             self.table,
             BridgeOptions(**options),
             down_seconds=down_seconds,
+            image_properties=True,
             patience_seconds=60.0,
             monotonic=lambda: self.now,
         )
@@ -186,6 +205,24 @@ class FedTable:
     def look(self) -> None:
         """Read what operators say, as before a decision."""
         asyncio.run(self.feed.words.look())
+
+    def lose_api(self, after: int) -> Callable[[], None]:
+        """Let all reads of the API database fail but the first ones. Returns a function that brings it
+        back."""
+        api: Any = self.api
+        read, left = api.read, iter(range(after))
+
+        async def lost(work: Any, *, by_key: bool = False) -> object:
+            if next(left, None) is None:
+                raise DatabaseUnavailable("gone")
+            return await read(work)
+
+        api.read = lost
+
+        def restore() -> None:
+            api.read = read
+
+        return restore
 
     def lose(self, cell: str) -> Callable[[], None]:
         """Let all reads of a cell fail. Returns a function that brings it back."""

@@ -19,6 +19,7 @@ settlement       the end of outstanding claims, by the rows of their instances
 arrivals         instances that have arrived at a node whose row may be older
 liveness         the compute services that are up
 host_aggregates  the host aggregates, whose members are hosts in Nova and nodes here
+host_mappings    the hosts that Nova's conductor cannot send instances to
 read_rounds      reads that are made together, where one that hangs holds up no other
 reports          the report of a node, made of its row
 database/        Nova's databases: the tables and rows that are read

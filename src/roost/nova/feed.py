@@ -19,6 +19,7 @@ from roost.nova.database.aggregates import read_mark
 from roost.nova.database.cells import NovaCell, NovaCells
 from roost.nova.database.services import read_disabled
 from roost.nova.host_aggregates import NovaAggregates
+from roost.nova.host_mappings import HostMappings
 from roost.nova.options import BridgeOptions
 from roost.nova.read_rounds import PATIENCE_SECONDS, ReadRounds
 from roost.nova.settlement import ClaimSettlement
@@ -36,6 +37,7 @@ HINT_SECONDS = 0.2
 
 _API = "api"
 _CLAIMS = "claims"
+_MAPPINGS = "mappings"
 
 _log = structlog.get_logger()
 
@@ -82,6 +84,8 @@ class NovaFeed(Hints):
         self._trimmed = monotonic()
         self.words = OperatorWords(self._read_words)
         self._aggregates = NovaAggregates(cells.api, table, monotonic)
+        self._mappings = HostMappings(cells.api)
+        self._mapped: float | None = None
         self._arrivals = Arrivals(monotonic)
         self._settlement = ClaimSettlement(cells.api, table, self._arrivals, monotonic)
         self._feeds: dict[str, CellFeed] = {}
@@ -143,6 +147,18 @@ class NovaFeed(Hints):
         """The error of each cell that could not be read last time, by its uuid."""
         return {uuid: error for uuid, error in self._failed.items() if uuid in self._feeds}
 
+    @property
+    def unmapped_hosts(self) -> frozenset[str]:
+        """The hosts with nodes that are not mapped to their cell."""
+        return self._mappings.unmapped
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the cells, and all nodes of each cell that can be read, were read at least once."""
+        return self._cells_read is not None and all(
+            feed.read_at is not None or uuid in self._failed for uuid, feed in self._feeds.items()
+        )
+
     # The reads
 
     async def run(self) -> None:
@@ -167,7 +183,7 @@ class NovaFeed(Hints):
         await self._rounds.make(
             {uuid: partial(self._refresh_cell, feed) for uuid, feed in self._feeds.items()}
         )
-        await self._rounds.make({_CLAIMS: self._settle})
+        await self._rounds.make({_CLAIMS: self._settle, _MAPPINGS: self._read_mappings})
         await self._write_journal()
 
     async def close(self) -> None:
@@ -240,6 +256,19 @@ class NovaFeed(Hints):
             await self._settlement.settle(readable)
         except StorageError as error:
             _log.warning("outstanding claims cannot be settled", error=str(error))
+
+    async def _read_mappings(self) -> None:
+        """Look for hosts that are not mapped, as often as for cells."""
+        now = self._monotonic()
+        if not self.is_loaded or (
+            self._mapped is not None and now - self._mapped < self._options.cells_seconds
+        ):
+            return
+        try:
+            await self._mappings.read(self._feeds.values())
+            self._mapped = now
+        except StorageError as error:
+            self._fail(_API, error)
 
     def _fail(self, cell: str, error: StorageError) -> None:
         """Log the first of several failures of a cell, or of the API database."""
