@@ -12,9 +12,16 @@ from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.model.spec import RequestSpec
 from roost.nova.calls import NovaRefusal, SelectCall
-from roost.nova.decisions import BAD_REQUEST, PLACEMENT_AWAY, AnswerOptions, NovaDecisions
+from roost.nova.decisions import (
+    BAD_REQUEST,
+    NOT_ENOUGH_HOSTS,
+    PLACEMENT_AWAY,
+    AnswerOptions,
+    NovaDecisions,
+)
 from roost.nova.instance_facts import EVACUATION, InstanceFacts, UnfinishedMigration
 from roost.placement.commands.allocations import WriteAllocations
+from roost.placement.errors import ConcurrentUpdate
 from roost.placement.service import PlacementService
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
@@ -26,13 +33,16 @@ from support.clouds import NOW, Cloud, filled, flat, holding, uuid_of
 from support.nova_specs import UUID, flavor, request_spec
 
 OTHER = uuid_of(0xB1)
+THREE_ATTEMPTS = AnswerOptions(max_attempts=3)
 ASKED = {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 10}
 
 
 class Bridge:
     """The decisions of a bridge on a ledger, with facts of instances as a test says."""
 
-    def __init__(self, ledger: Ledger, scheduler: Scheduler, records: RecordQueue) -> None:
+    def __init__(
+        self, ledger: Ledger, scheduler: Scheduler, records: RecordQueue, options: AnswerOptions
+    ) -> None:
         self.ledger = ledger
         self.facts_of: dict[str, InstanceFacts] = {}
         self.away = False
@@ -42,7 +52,7 @@ class Bridge:
             PlacementService(ledger),
             records,
             self,
-            AnswerOptions(max_attempts=3),
+            options,
             refresh=self._refresh,
             filled=self._filled,
         )
@@ -81,12 +91,14 @@ Work = Callable[[Bridge], Coroutine[Any, Any, None]]
 
 
 @asynccontextmanager
-async def opened(folder: Path, cloud: Cloud) -> AsyncIterator[Bridge]:
+async def opened(
+    folder: Path, cloud: Cloud, options: AnswerOptions = THREE_ATTEMPTS
+) -> AsyncIterator[Bridge]:
     records = RecordQueue(await open_sql_records(f"sqlite:///{folder / 'records.db'}", Retention()))
     try:
         async with filled(folder / "placement.db", cloud) as ledger:
             scheduler = Scheduler(LocalGateway(ledger, HostPools(cloud.table())), records, lambda: NOW)
-            yield Bridge(ledger, scheduler, records)
+            yield Bridge(ledger, scheduler, records, options)
     finally:
         await records.close()
 
@@ -143,6 +155,32 @@ def test_a_refusal_names_no_host(bridged: Callable[[Work], None]) -> None:
         reason = refused.value.kwargs["reason"]
         assert "host0" not in reason and "\n" not in reason and "VCPU" in reason
         assert not bridge.held()
+
+    bridged(work)
+
+
+def test_without_public_reasons_a_refusal_has_novas_words(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path, flat(4), AnswerOptions(public_reasons=False)) as bridge:
+            with pytest.raises(NovaRefusal) as refused:
+                await bridge.call(request_spec(flavor=flavor(vcpus=9)))
+            assert refused.value.kwargs == {"reason": NOT_ENOUGH_HOSTS}
+
+    asyncio.run(work())
+
+
+def test_a_conflict_about_a_claim_that_is_gone_is_told_as_one(
+    bridged: Callable[[Work], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(bridge: Bridge) -> None:
+        async def conflict(*_: Any) -> None:
+            raise ConcurrentUpdate("the consumer has another generation")
+
+        monkeypatch.setattr(Scheduler, "select_destinations", conflict)
+        with pytest.raises(NovaRefusal) as refused:
+            await bridge.call()
+        assert refused.value.kind == "AllocationUpdateFailed"
+        assert refused.value.kwargs["consumer_uuid"] == UUID
 
     bridged(work)
 

@@ -40,6 +40,9 @@ from roost.storage import StorageError
 PLACEMENT_AWAY = "Placement or a database does not answer the scheduler."
 """The reason of a refusal for want of a service, as Nova's users see it."""
 
+NOT_ENOUGH_HOSTS = "There are not enough hosts available."
+"""Nova's own reason of a refusal."""
+
 BAD_REQUEST = "The request cannot be placed as it is."
 """The reason of a refusal of a request spec, as Nova's users see it."""
 
@@ -99,8 +102,8 @@ class NovaDecisions:
             return shown
         except NoValidHost as error:
             outcome = "no_valid_host"
-            words = self._options.public_reasons
-            raise no_valid_host(public_reason(error) if words else "") from error
+            words = public_reason(error) if self._options.public_reasons else NOT_ENOUGH_HOSTS
+            raise no_valid_host(words) from error
         except (BadRequestSpec, ValueError) as error:
             outcome = "bad_request"
             self._log(call, error)
@@ -145,7 +148,8 @@ class NovaDecisions:
         """Decide a request of which an instance holds something already."""
         held = await self._placement.holdings(request.instances)
         if not held:
-            raise conflict
+            # Somebody else has made and freed a claim meanwhile.
+            raise _moved(request.instances) from conflict
         facts = {name: await self._instances.facts(name) for name in held}
         if all(each is None or each.host is None for each in facts.values()):
             return await self._again(request, held)

@@ -6,6 +6,7 @@ from functools import partial
 from roost.model.errors import OperatorError
 from roost.model.spec import RequestSpec
 from roost.nova.database.cells import NovaCells
+from roost.nova.database.groups import read_members
 from roost.nova.decisions import AnswerOptions, NovaDecisions
 from roost.nova.feed import NovaFeed
 from roost.nova.instance_source import CellInstances
@@ -48,12 +49,14 @@ class NovaHostsPart(ProcessPart[NovaSchedulerOptions]):
             table,
             bridge,
             down_seconds=options.scheduler.service_down_time,
+            image_properties="ImagePropertiesWeigher" in options.scheduler.multipliers,
             journal=process.api,
             retention=options.retention,
             clock=process.clock,
         )
         process.stack.push_async_callback(feed.close)
         process.words = feed.words
+        process.members = partial(_members, api)
         process.hosts = ServiceHosts(table, feed, None)
         await feed.refresh()
         process.run_for_ever("hosts", feed.run())
@@ -116,6 +119,10 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
 
 async def _as_it_is(spec: RequestSpec) -> RequestSpec:
     return spec
+
+
+async def _members(api: Database, group: str) -> list[str]:
+    return await api.read(read_members(group))
 
 
 def _verdict(feed: NovaFeed) -> str | None:
