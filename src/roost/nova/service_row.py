@@ -95,14 +95,18 @@ class OwnServiceRow:
             raise SchedulerHostTaken(self._host, self._database)
         return later
 
-    async def start(self) -> None:
+    async def start(self, *, checked: bool = False) -> None:
         """Take over the row of a scheduler of this name that has ended, or create it, with a first report.
+
+        Args:
+            checked: the program has checked at its start that no other scheduler of this name is up. A row
+                that is up is that of a worker process which this one replaces.
 
         Raises:
             SchedulerHostTaken: Another scheduler of this name is up.
             StorageError: The database cannot be read or written.
         """
-        row = await self.check()
+        row = await (self._database.read(read_scheduler(self._host)) if checked else self.check())
         version = await self._database.read(read_control_version())
         if row is None:
             try:

@@ -60,6 +60,7 @@ PARTS: Final = {
     "agents_api": f"{_HERE}.agents:AgentsApiPart",
     "conductor_api": f"{_HERE}.conductors:ConductorApiPart",
     "scheduler_api": f"{_HERE}.scheduler:SchedulerApiPart",
+    "nova_service": f"{_HERE}.nova:NovaServicePart",
     "nova_calls": f"{_HERE}.nova:NovaCallsPart",
     "placement_api": f"{_HERE}.placement:PlacementApiPart",
 }
@@ -106,6 +107,7 @@ COMMANDS: Final = {
         "nova_hosts",
         "scheduler",
         "scheduler_api",
+        "nova_service",
         "nova_calls",
         ready=("placement", "nova_hosts", "nova_calls"),
     ),

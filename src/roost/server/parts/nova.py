@@ -1,7 +1,10 @@
 """The bridge to an existing Nova cloud: its cells, the hosts of its databases, and its calls."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
+
+import structlog
 
 from roost.model.errors import OperatorError
 from roost.model.spec import RequestSpec
@@ -10,6 +13,8 @@ from roost.nova.database.groups import read_members
 from roost.nova.decisions import AnswerOptions, NovaDecisions
 from roost.nova.feed import NovaFeed
 from roost.nova.instance_source import CellInstances
+from roost.nova.releases import check_cloud
+from roost.nova.service_row import OwnServiceRow
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler import Scheduler
 from roost.scheduler.nodes.hosts import ServiceHosts
@@ -17,8 +22,10 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.server.nova_options import NovaSchedulerOptions
 from roost.server.process import Process, ProcessPart, prepare_database
 from roost.state.api_database.tables import SCHEMA
-from roost.storage import Database
+from roost.storage import Database, DatabaseMisconfigured, DatabaseUrl, StorageError
 from roost.web.health import HealthCheck
+
+_log = structlog.get_logger()
 
 
 class BridgeDatabasePart(ProcessPart[NovaSchedulerOptions]):
@@ -59,6 +66,8 @@ class NovaHostsPart(ProcessPart[NovaSchedulerOptions]):
         process.members = partial(_members, api)
         process.hosts = ServiceHosts(table, feed, None)
         await feed.refresh()
+        for warning in await check_cloud(cells):
+            _log.warning(warning)
         process.run_for_ever("hosts", feed.run())
         process.sections["nova"] = partial(_describe, feed)
         metrics.NOVA_OUTSTANDING.follow(lambda: len(table.outstanding))
@@ -68,6 +77,22 @@ class NovaHostsPart(ProcessPart[NovaSchedulerOptions]):
     def readiness(self, process: Process[NovaSchedulerOptions]) -> Sequence[HealthCheck]:
         feed = process.nova_feed
         return (HealthCheck("hosts", judge=lambda _: _verdict(feed)),)
+
+
+class NovaServicePart(ProcessPart[NovaSchedulerOptions]):
+    """The row of this scheduler in Nova's table of services, and its signs of life."""
+
+    def prepare(self, options: NovaSchedulerOptions) -> None:
+        if _has_row(options):
+            asyncio.run(_check_row(options))
+
+    async def open(self, process: Process[NovaSchedulerOptions]) -> None:
+        options = process.options
+        if not _has_row(options):
+            return
+        row = _own_row(options, process.open_database(_main(options)))
+        process.stack.push_async_callback(row.stop)
+        process.run_for_ever("service row", _keep(row, options.nova.report_interval))
 
 
 class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
@@ -115,6 +140,55 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
             return f"no message of the broker has arrived for {server.silent_seconds:.0f} s"
 
         return (HealthCheck("broker", judge=judge),)
+
+
+def _has_row(options: NovaSchedulerOptions) -> bool:
+    return options.bridge.service_row and options.bridge.mode == "serve"
+
+
+def _main(options: NovaSchedulerOptions) -> DatabaseUrl:
+    if options.nova_main is None:
+        raise OperatorError(
+            "no database for the row in services: set connection in [database] as nova.conf has it, or "
+            "service_row = false in [nova_bridge]"
+        )
+    return options.nova_main
+
+
+def _own_row(options: NovaSchedulerOptions, database: Database) -> OwnServiceRow:
+    return OwnServiceRow(
+        database,
+        options.host,
+        report_seconds=options.nova.report_interval,
+        down_seconds=options.nova.service_down_time,
+    )
+
+
+async def _check_row(options: NovaSchedulerOptions) -> None:
+    """Check that no other scheduler of this name is up. Raises `OperatorError`."""
+    database = Database(_main(options), create=False, deferred=True)
+    try:
+        await _own_row(options, database).check()
+    except DatabaseMisconfigured:
+        raise
+    except StorageError as error:
+        _log.warning("Nova's table of services cannot be checked", error=str(error))
+    finally:
+        await database.close()
+
+
+async def _keep(row: OwnServiceRow, seconds: float) -> None:
+    """Write the row until cancelled. The scheduler serves while its database is away."""
+    while True:
+        try:
+            await row.start(checked=True)
+        except StorageError as error:
+            _log.warning("the row in services is written later", error=str(error))
+            await asyncio.sleep(seconds)
+        else:
+            await row.run()
+            # Somebody has deleted it; it comes back with the next start, as with Nova's own services.
+            await asyncio.Event().wait()
 
 
 async def _as_it_is(spec: RequestSpec) -> RequestSpec:
