@@ -71,8 +71,8 @@ def read_nova_options(source: Source, database: DatabaseUrl | str | None = None)
         raise OperatorError("no API database of Nova: give its nova.conf by --config-file")
     ours = configured_url(bridge.connection, source, BridgeOptions.group)
     theirs = configured_url(with_our_driver(nova.api_database), source, "api_database")
-    main = nova.main_database
-    main = configured_url(main and with_our_driver(main), source, "database")
+    named = nova.main_database
+    main = configured_url(named and with_our_driver(named), source, "database")
     assert ours is not None and theirs is not None
     if ours.parsed in (theirs.parsed, None if main is None else main.parsed):
         raise OperatorError(
