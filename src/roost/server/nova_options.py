@@ -5,7 +5,7 @@ import socket
 from msgspec import structs
 
 from roost.model.errors import OperatorError
-from roost.nova.database.cells import with_our_driver
+from roost.nova.database.urls import usable_url
 from roost.nova.options import BridgeOptions, NovaOptions
 from roost.process.option_source import Setting, Source
 from roost.process.options import options_by_group
@@ -70,9 +70,9 @@ def read_nova_options(source: Source, database: DatabaseUrl | str | None = None)
     if nova.api_database is None:
         raise OperatorError("no API database of Nova: give its nova.conf by --config-file")
     ours = configured_url(bridge.connection, source, BridgeOptions.group)
-    theirs = configured_url(with_our_driver(nova.api_database), source, "api_database")
+    theirs = configured_url(usable_url(nova.api_database), source, "api_database")
     named = nova.main_database
-    main = configured_url(named and with_our_driver(named), source, "database")
+    main = configured_url(named and usable_url(named), source, "database")
     assert ours is not None and theirs is not None
     if ours.parsed in (theirs.parsed, None if main is None else main.parsed):
         raise OperatorError(
