@@ -8,8 +8,9 @@ from typing import NamedTuple
 import pytest
 
 from roost.bench.errors import DidNotStart
+from roost.bench.mariadb import MariaDB, set_up_mariadb
 from roost.bench.postgresql import PostgreSQL
-from support.servers import Galera, MariaDB, made, missing, server_folder, set_up_mariadb
+from support.servers import Galera, made, missing, server_folder
 
 SERVERS = ("postgresql", "mariadb", "galera")
 KINDS = ("sqlite", *SERVERS)

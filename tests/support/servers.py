@@ -2,11 +2,10 @@
 
 Each has a folder under /tmp and listens on free loopback ports. It runs under an unprivileged account if
 the tests run as root, and ends with the process that started it. `make test` installs servers that are
-missing, where it can. PostgreSQL is that of `roost.bench.postgresql`.
+missing, where it can. PostgreSQL and MariaDB are those of `roost.bench`.
 """
 
 import contextlib
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,15 +14,14 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from roost.bench.errors import DidNotStart
-from roost.bench.loopback import free_port, free_ports
+from roost.bench.loopback import free_ports
+from roost.bench.mariadb import MARIADB, MARIADB_SETUP, MariaDB
 from roost.bench.postgresql import POSTGRESQL
-from roost.bench.server_process import ServerProcess, find_program, run_setup
+from roost.bench.server_process import find_program, run_setup
 from support.prometheus import PROMETHEUS, PROMTOOL
 
 INSTALL = "run tools/install-test-servers as root"
 
-MARIADB = find_program("/usr/sbin/mariadbd", "mariadbd")
-MARIADB_SETUP = find_program("/usr/bin/mariadb-install-db", "mariadb-install-db")
 GALERA = next((path for path in ("/usr/lib/galera/libgalera_smm.so",) if Path(path).exists()), None)
 RSYNC = find_program("rsync")
 
@@ -41,46 +39,6 @@ def missing(kind: str) -> str | None:
     if kind == "galera" and not (GALERA and RSYNC):
         return f"no Galera here: {INSTALL}"
     return None
-
-
-class MariaDB(ServerProcess):
-    """A single MariaDB. ``template`` is a data directory that is copied, which saves seconds."""
-
-    def __init__(self, folder: Path, durable: bool = False, template: Path | None = None) -> None:
-        super().__init__(folder, "mysql")
-        self._durable = durable
-        self.port = free_port()
-        if template is not None:
-            run_setup(["cp", "-a", str(template), str(folder / "data")], folder, self._account)
-        else:
-            set_up_mariadb(folder / "data")
-
-    @property
-    def _command(self) -> Sequence[str]:
-        assert MARIADB is not None
-        settings = {
-            "datadir": self.folder / "data",
-            "socket": self.folder / "s",
-            "pid-file": self.folder / "pid",
-            "port": self.port,
-            "bind-address": "127.0.0.1",
-            "max-connections": 200,
-            "innodb-buffer-pool-size": "64M",
-            "innodb-log-file-size": "48M",
-        }
-        options = [f"--{key}={value}" for key, value in settings.items()]
-        if not self._durable:
-            options += ["--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync"]
-            options += ["--skip-innodb-doublewrite"]
-        return [MARIADB, "--no-defaults", "--skip-name-resolve", *options]
-
-    def url(self, database: str) -> str:
-        return f"mysql+pymysql://root@127.0.0.1:{self.port}/{database}"
-
-    @property
-    def _own_url(self) -> str:
-        # PyMySQL reads the certificates of all authorities for each connection that may be encrypted.
-        return f"{self.url('mysql')}?ssl_disabled=true"
 
 
 class GaleraNode(MariaDB):
@@ -155,7 +113,6 @@ class GaleraNode(MariaDB):
 
     def recover(self) -> None:
         """Start again after a kill, at the position of its data, so that it does not copy all."""
-        assert MARIADB is not None
         said = run_setup([*self._command, "--wsrep-recover"], self.folder, self._account)
         [line] = [line for line in said.splitlines() if "Recovered position" in line]
         self.launch(f"--wsrep-start-position={line.rpartition(' ')[2]}")
@@ -210,15 +167,6 @@ def server_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def set_up_mariadb(data: Path) -> Path:
-    """Make a data directory of MariaDB."""
-    assert MARIADB_SETUP is not None
-    setup = [MARIADB_SETUP, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal"]
-    account = "mysql" if os.geteuid() == 0 else None
-    run_setup([*setup, "--skip-test-db", "--skip-name-resolve"], data.parent, account)
-    return data
 
 
 def made(parent: Path, name: str) -> Path:

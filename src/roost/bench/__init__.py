@@ -13,6 +13,7 @@ limits        the limits of the machine for the same work
 metrics       the processor time of requests with and without metrics
 agents        agents over the wire: idle cost and build rate
 reshape       reshapes of hosts while instances come and go
+nova/         Nova's scheduler and Roost in its place, on the databases of one Nova
 suite         all of them, with results that an interrupted run keeps; the table of goals
 replay/       replays of traces and of a synthetic workload: ``roost replay``
 
@@ -34,6 +35,7 @@ peer              the installation of OpenStack Placement
 null_service      an HTTP service that does nothing
 load_generator    the client process that sends requests
 server_process    a database server as a process; tests use it as well
+mariadb           a private MariaDB server
 postgresql        a private PostgreSQL server
 loopback          free ports
 

@@ -21,6 +21,9 @@ from roost.ledger.vocabulary import FIRST_CUSTOM_CLASS
 from roost.model.vocabulary import DISABLED_TRAIT, standard_resource_classes, standard_traits
 from roost.storage import Database
 
+MARIADB_DIALECTS = ("mysql", "mariadb")
+"""The names that SQLAlchemy has for MariaDB."""
+
 
 def bulk_load(database: Database, plan: FleetPlan) -> None:
     """Write the fleet of a plan into an empty database, in one transaction.
@@ -48,6 +51,10 @@ def _unguarded(database: Database) -> Iterator[Connection]:
         if database.is_sqlite:
             for setting in ("foreign_keys=OFF", "synchronous=OFF", "cache_size=-500000"):
                 connection.connection.driver_connection.execute(f"PRAGMA {setting}")  # type: ignore[union-attr]
+        elif database.engine.dialect.name in MARIADB_DIALECTS:
+            for setting in ("foreign_key_checks = 0", "unique_checks = 0"):
+                connection.exec_driver_sql(f"SET SESSION {setting}")
+            connection.commit()
         else:
             connection.exec_driver_sql("SET session_replication_role = replica")
             connection.exec_driver_sql("SET synchronous_commit = off")
@@ -81,10 +88,12 @@ def _write_provider_data(
         _spread(connection, "inventories", inventories, at_place)
         part_traits = [(traits[name],) for name in sorted(part.traits)]
         _spread(connection, "provider_traits", part_traits, at_place)
-    disabled = f"p.id % {size} = 0 AND (p.id / {size}) % {DISABLED_EVERY} = {DISABLED_EVERY - 1}"
+    # The remainder is taken away first, because MariaDB's quotients have fractions.
+    host = f"((p.id - p.id % {size}) / {size})"
+    disabled = f"p.id % {size} = 0 AND {host} % {DISABLED_EVERY} = {DISABLED_EVERY - 1}"
     _spread(connection, "provider_traits", [(traits[DISABLED_TRAIT],)], disabled)
     for number, uuid in enumerate(plan.aggregates()):
-        inside = f"p.id % {size} = 0 AND (p.id / {size}) % {AGGREGATES} = {number}"
+        inside = f"p.id % {size} = 0 AND {host} % {AGGREGATES} = {number}"
         _spread(connection, "provider_aggregates", [(uuid,)], inside)
 
 
@@ -92,14 +101,18 @@ def _spread(connection: Connection, table: str, rows: list[tuple[Any, ...]], whe
     """Write ``rows``, preceded by the provider's id, for each provider that satisfies ``where``."""
     if not rows:
         return
-    literals = ", ".join("(" + ", ".join(_literal(value) for value in row) + ")" for row in rows)
-    columns = ", ".join(f"v.column{number + 1}" for number in range(len(rows[0])))
-    connection.exec_driver_sql(
-        f"INSERT INTO {table} SELECT p.id, {columns} "
-        f"FROM resource_providers p CROSS JOIN (VALUES {literals}) AS v WHERE {where} ORDER BY p.id".replace(
-            "%", "%%" if connection.dialect.paramstyle in ("format", "pyformat") else "%"
-        )
+    selects = (
+        "SELECT " + ", ".join(f"{_literal(value)} AS column{number}" for number, value in enumerate(row, 1))
+        for row in rows
     )
+    values = " UNION ALL ".join(selects)
+    columns = ", ".join(f"v.column{number}" for number in range(1, len(rows[0]) + 1))
+    statement = (
+        f"INSERT INTO {table} SELECT p.id, {columns} FROM resource_providers p CROSS JOIN ({values}) AS v "
+        f"WHERE {where} ORDER BY p.id"
+    )
+    in_format = connection.dialect.paramstyle in ("format", "pyformat")
+    connection.exec_driver_sql(statement.replace("%", "%%") if in_format else statement)
 
 
 def _literal(value: object) -> str:
@@ -140,5 +153,6 @@ def _copy(connection: Connection, table: str, rows: Iterable[tuple[Any, ...]]) -
             for row in rows:
                 copy.write_row(row)
         return
-    marks = ", ".join("?" * width)
+    mark = "%s" if connection.dialect.name in MARIADB_DIALECTS else "?"
+    marks = ", ".join([mark] * width)
     connection.exec_driver_sql(f"INSERT INTO {table} VALUES ({marks})", list(rows))

@@ -1,0 +1,182 @@
+"""A Nova without computes: its databases on MariaDB, and a Roost placement with the same hosts.
+
+`nova-manage` makes the schema. Both schedulers read these databases and claim in this placement.
+"""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from roost.bench.bulk_load import bulk_load
+from roost.bench.cloud import cloud_folder
+from roost.bench.errors import BenchError
+from roost.bench.fleets import FleetPlan
+from roost.bench.mariadb import MariaDB
+from roost.bench.measurement import announce
+from roost.bench.nova.computes import CELL, cell_rows, host_mappings, host_rows
+from roost.bench.services import Roost
+from roost.nova.database import tables
+from roost.nova.database.cells import CELL0
+from roost.state.api_database.tables import SCHEMA
+from roost.storage import Database
+
+SETTINGS: Final = {"innodb-buffer-pool-size": "1G", "innodb-log-file-size": "512M", "max-connections": "500"}
+"""Settings of MariaDB, with which no read of these databases waits for the disk."""
+
+ROWS_AT_ONCE: Final = 500
+
+OWNER: Final = ("project_id", "user_id", "consumer_generation")
+"""The fields of a consumer that the removal of its allocations repeats."""
+
+
+@dataclass(frozen=True)
+class NovaEnvironment:
+    """An environment with Nova. ``python`` is its interpreter."""
+
+    python: Path
+
+    def manage(self, nova_conf: Path, *command: str) -> None:
+        """Run a command of nova-manage.
+
+        Raises:
+            BenchError: It failed.
+        """
+        # The script nova-manage names its interpreter, which is wrong where an environment has been moved.
+        program = "import sys, nova.cmd.manage; sys.exit(nova.cmd.manage.main())"
+        done = subprocess.run(
+            [str(self.python), "-c", program, "--config-file", str(nova_conf), *command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            said = (done.stdout + done.stderr).strip()
+            raise BenchError(f"nova-manage {' '.join(command)}: {said[-2000:]}")
+
+
+@dataclass(frozen=True)
+class MeasuredCloud:
+    """The databases by name, the placement, and the files of configuration.
+
+    ``nova_conf`` is the one of Nova, which Roost reads too. ``hosts`` is the number of compute nodes.
+    """
+
+    folder: Path
+    server: MariaDB
+    urls: Mapping[str, str]
+    placement: Roost
+    nova_conf: Path
+    hosts: int
+
+    def roost_conf(self, name: str, *sections: str) -> Path:
+        """Write the configuration of a bridge, which has a database of its own, and return its file."""
+        database = self.server.create_database()
+        _create_tables(self.server.url(database))
+        file = self.folder / f"{name}.conf"
+        own = f"[nova_bridge]\nconnection = {self.server.url(database)}\nservice_row = false\n"
+        file.write_text(own + "\n".join(sections))
+        return file
+
+    def free(self, instances: list[str]) -> None:
+        """Remove the claims of instances.
+
+        Raises:
+            BenchError: Placement refuses it.
+        """
+        for at in range(0, len(instances), ROWS_AT_ONCE):
+            held = {name: self._removal(name) for name in instances[at : at + ROWS_AT_ONCE]}
+            response = self.placement.request("POST", "/allocations", held)
+            if response.status_code != 204:
+                raise BenchError(f"claims cannot be freed: {response.text[:500]}")
+
+    def _removal(self, instance: str) -> dict[str, Any]:
+        held = self.placement.request("GET", f"/allocations/{instance}").raise_for_status().json()
+        owner = {name: held[name] for name in OWNER}
+        return {"allocations": {}, "consumer_type": "INSTANCE", **owner}
+
+
+@contextmanager
+def nova_cloud(
+    folder: Path, environment: NovaEnvironment, plan: FleetPlan, columns: Mapping[str, Any]
+) -> Iterator[MeasuredCloud]:
+    """Start the servers, and fill the databases with the hosts of a plan.
+
+    ``columns``: those of a compute node that its virt driver reports.
+
+    Raises:
+        BenchError: MariaDB or Nova is not installed, or cannot do its part.
+    """
+    with ExitStack() as stack:
+        own = cloud_folder(folder, "nova")
+        data = own / "mariadb"
+        data.mkdir()
+        data.chmod(0o777)  # MariaDB has an account of its own
+        server = MariaDB(data, durable=True, settings=SETTINGS)
+        stack.callback(server.stop)
+        server.start()
+        urls = {name: server.url(server.create_database()) for name in ("api", "cell0", CELL, "placement")}
+        announce(f"nova: the placement of {plan}")
+        _load_placement(urls["placement"], plan)
+        placement = stack.enter_context(Roost(own / "placement.log", urls["placement"]))
+        nova_conf = own / "nova.conf"
+        nova_conf.write_text(_nova_conf(own, urls, placement))
+        announce(f"nova: the databases of {plan}")
+        _make_schema(environment, nova_conf, urls)
+        _fill(urls["api"], host_mappings(plan, _cell_id(urls["api"])))
+        _fill(urls[CELL], host_rows(plan, columns))
+        yield MeasuredCloud(own, server, urls, placement, nova_conf, plan.hosts)
+
+
+def _load_placement(url: str, plan: FleetPlan) -> None:
+    database = Database(url)
+    try:
+        bulk_load(database, plan)
+    finally:
+        asyncio.run(database.close())
+
+
+def _create_tables(url: str) -> None:
+    database = Database(url)
+    try:
+        SCHEMA.upgrade(database)
+    finally:
+        asyncio.run(database.close())
+
+
+def _nova_conf(folder: Path, urls: Mapping[str, str], placement: Roost) -> str:
+    # Nobody reports while calls are measured, so no service may be down for its silence.
+    return (
+        f"[DEFAULT]\nhost = bench\nstate_path = {folder}\ntransport_url = fake:/\nservice_down_time = 86400\n"
+        f"[api_database]\nconnection = {urls['api']}\n"
+        f"[database]\nconnection = {urls[CELL]}\n"
+        f"[oslo_concurrency]\nlock_path = {folder}\n"
+        f"[placement]\nauth_type = admin_token\nendpoint = http://127.0.0.1:{placement.port}\ntoken = admin\n"
+    )
+
+
+def _make_schema(environment: NovaEnvironment, nova_conf: Path, urls: Mapping[str, str]) -> None:
+    """Have Nova make its tables, with the cell mappings between the two steps, as its guide says."""
+    environment.manage(nova_conf, "api_db", "sync")
+    _fill(urls["api"], cell_rows(CELL0, urls["cell0"], urls[CELL]))
+    environment.manage(nova_conf, "db", "sync")
+
+
+def _fill(url: str, rows: Mapping[sa.Table, list[dict[str, Any]]]) -> None:
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        for table, some in rows.items():
+            for at in range(0, len(some), ROWS_AT_ONCE):
+                connection.execute(sa.insert(table), some[at : at + ROWS_AT_ONCE])
+
+
+def _cell_id(url: str) -> int:
+    mappings = tables.cell_mappings
+    with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
+        found: int = connection.execute(sa.select(mappings.c.id).where(mappings.c.name == CELL)).scalar_one()
+        return found
