@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from roost.ledger import Ledger
@@ -30,7 +31,7 @@ from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.selection.host_pools import HostPools
 from roost.storage import DatabaseUnavailable
 from support.clouds import NOW, Cloud, filled, flat, holding, uuid_of
-from support.nova_specs import UUID, flavor, request_spec
+from support.nova_specs import UUID, flavor, made, request_spec
 
 OTHER = uuid_of(0xB1)
 THREE_ATTEMPTS = AnswerOptions(max_attempts=3)
@@ -278,5 +279,29 @@ def test_while_a_cell_is_away_nothing_is_claimed_beside(bridged: Callable[[Work]
             await bridge.call()
         assert refused.value.kwargs == {"reason": PLACEMENT_AWAY}
         assert bridge.held() == {uuid_of(0): ASKED}
+
+    bridged(work)
+
+
+def test_the_migration_that_holds_for_an_instance_does_not_count_against_it(
+    bridged: Callable[[Work], None],
+) -> None:
+    async def work(bridge: Bridge) -> None:
+        group = made("InstanceGroup", "1.11", uuid=uuid_of(0x61), policy="anti-affinity", hosts=[])
+        [[host]] = await bridge.hosts(request_spec(instance_group=group), alternates=False)
+        node = uuid_of(int(host.removeprefix("host")))
+        # Nova moves the claim to the migration, and asks for the same host.
+        moved = holding(OTHER, bridge.held())
+        away = msgspec.structs.replace(holding(UUID, {}), generation=1)
+        await bridge.ledger.execute(WriteAllocations((away, moved)))
+        migration = UnfinishedMigration(OTHER, "resize", host, host)
+        bridge.facts_of[UUID] = InstanceFacts("cell1", host, host, (migration,))
+        group["nova_object.data"]["hosts"] = [host]
+        there = made("Destination", "1.4", host=host)
+        found = await bridge.hosts(
+            request_spec(instance_group=group, requested_destination=there), alternates=False
+        )
+        assert found == [[host]]
+        assert bridge.held() == {node: ASKED}
 
     bridged(work)

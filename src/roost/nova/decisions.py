@@ -12,7 +12,7 @@ The facts are read only then, so that they cost usual calls nothing.
 A caller gets no error but `NovaRefusal`: several of Nova's conductors leave an instance stuck on any other.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -137,12 +137,23 @@ class NovaDecisions:
             self._options.max_attempts - 1 if call.alternates and call.objects else 0,
             request_id=call.request_id,
             global_request_id=call.global_request_id,
+            held_by=await self._holders(call.instances) if spec.group is not None else {},
             of_nova=True,
         )
         try:
             return await self._scheduler.select_destinations(request)
         except ConcurrentUpdate as error:
             return await self._beside(request, error)
+
+    async def _holders(self, instances: Sequence[str]) -> Mapping[str, str]:
+        """Return the migration that holds the claim of an instance on the host that it leaves, if one does.
+
+        Several instances of a call are new ones.
+        """
+        if len(instances) > 1:
+            return {}
+        facts = await self._instances.facts(instances[0])
+        return {} if facts is None or facts.holder is None else {instances[0]: facts.holder}
 
     async def _beside(self, request: HostRequest, conflict: ConcurrentUpdate) -> tuple[Destination, ...]:
         """Decide a request of which an instance holds something already."""

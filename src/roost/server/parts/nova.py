@@ -100,7 +100,7 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
 
     def check(self, options: NovaSchedulerOptions) -> None:
         try:
-            import oslo_messaging  # noqa: F401 - only a process of this command needs the extra
+            import roost.nova.rpc.oslo  # noqa: F401 - only a process of this command needs the extra
         except ImportError as error:
             raise OperatorError(
                 "oslo.messaging is not installed: install Roost with the extra nova, 'roost[nova]'"
