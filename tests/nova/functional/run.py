@@ -80,7 +80,11 @@ def main() -> int:
     prepare()
     if arguments.scheduler == "roost":
         import manager
+        import structlog
 
+        # Roost's log becomes a part of that of the test.
+        logged = [structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()]
+        structlog.configure(logged, logger_factory=structlog.stdlib.LoggerFactory())
         manager.install()
     from outcomes import Outcomes
 
