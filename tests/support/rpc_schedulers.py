@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from roost.nova.calls import NovaRefusal, SelectCall, no_valid_host
@@ -57,10 +58,14 @@ class NotingScheduler:
 
 
 @asynccontextmanager
-async def serving(url: str, scheduler: NotingScheduler) -> AsyncIterator[SchedulerRpcServer]:
-    """Serve the calls of a broker."""
+async def serving(url: str, scheduler: NotingScheduler, *files: Path) -> AsyncIterator[SchedulerRpcServer]:
+    """Serve the calls of a broker. ``files``: of options."""
     server = SchedulerRpcServer(
-        open_transport([], url), scheduler.name, scheduler, scheduler, pulse_seconds=PULSE
+        open_transport([str(each) for each in files], url),
+        scheduler.name,
+        scheduler,
+        scheduler,
+        pulse_seconds=PULSE,
     )
     await server.start()
     try:

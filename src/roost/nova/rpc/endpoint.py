@@ -9,6 +9,7 @@ import structlog
 from roost.nova.calls import Hints, NovaRefusal, SelectCall, no_valid_host
 from roost.nova.rpc.calls_in_work import CallsInWork
 from roost.nova.rpc.exceptions import NovaRemoteError, remote_error
+from roost.nova.rpc.notifications import CallNotifications
 from roost.nova.rpc.oslo import oslo_messaging, rpc_dispatcher
 
 VERSION = "4.5"
@@ -29,13 +30,15 @@ class SchedulerEndpoint:
     Args:
         calls: has each call decided.
         hints: takes the casts.
+        notifications: sends those of a call's start and end.
     """
 
     target = oslo_messaging.Target(version=VERSION)
 
-    def __init__(self, calls: CallsInWork, hints: Hints) -> None:
+    def __init__(self, calls: CallsInWork, hints: Hints, notifications: CallNotifications) -> None:
         self._calls = calls
         self._hints = hints
+        self._notifications = notifications
 
     def select_destinations(
         self,
@@ -95,7 +98,9 @@ class SchedulerEndpoint:
     def _answer(self, call: SelectCall) -> tuple[NovaRemoteError | None, Any]:
         """Decide a call, and return the error to send or the selections."""
         try:
-            return None, self._calls.decided(call)
+            self._notifications.send("start", call)
+            selections = self._calls.decided(call)
+            self._notifications.send("end", call)
         except NovaRefusal as refusal:
             return remote_error(refusal), None
         except concurrent.futures.CancelledError:
@@ -104,6 +109,7 @@ class SchedulerEndpoint:
         except Exception:
             _log.exception("a call of Nova failed", request_id=call.request_id, instances=call.instances)
             return remote_error(no_valid_host(FAILED)), None
+        return None, selections
 
 
 def _expected(error: Exception) -> Exception:

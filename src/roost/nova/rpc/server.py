@@ -9,6 +9,7 @@ import structlog
 from roost.nova.calls import DecideCall, Hints
 from roost.nova.rpc.calls_in_work import CallsInWork
 from roost.nova.rpc.endpoint import SchedulerEndpoint
+from roost.nova.rpc.notifications import CallNotifications
 from roost.nova.rpc.oslo import oslo_messaging, rpc_server
 from roost.nova.rpc.transport import NovaTransport
 from roost.process.lane import Lane
@@ -56,6 +57,7 @@ class SchedulerRpcServer:
         self._decide = decide
         self._hints = hints
         self._pulse_seconds = pulse_seconds
+        self._notifications = CallNotifications(transport.conf, host)
         self._lane = Lane("rpc server")
         self._pulse_lane = Lane("rpc pulse")
         self._calls: CallsInWork | None = None
@@ -71,7 +73,7 @@ class SchedulerRpcServer:
 
     @property
     def listening(self) -> bool:
-        """True if calls are taken, or would be if the broker were not away."""
+        """True from the start to the beginning of the end, also while the broker is away."""
         return self._listening
 
     @property
@@ -94,7 +96,7 @@ class SchedulerRpcServer:
         self._server = oslo_messaging.get_rpc_server(
             self._transport.rpc,
             self._transport.target(self._host),
-            [SchedulerEndpoint(self._calls, self._hints)],
+            [SchedulerEndpoint(self._calls, self._hints, self._notifications)],
             server_cls=_Server,
         )
         self._server.heard = self._heard
@@ -136,6 +138,7 @@ class SchedulerRpcServer:
         # those in work. Now they go to other schedulers. Replies have connections of their own.
         server.listener.cleanup()
         server.wait()
+        self._notifications.close()
         self._transport.close()
 
     async def _send_pulses(self) -> None:
