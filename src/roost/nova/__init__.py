@@ -29,4 +29,8 @@ broker    the addresses of the message broker
 shadow/   shadow mode: copies of calls are decided without a claim, and compared with Nova's claims
 rpc/      the calls and casts over oslo.messaging
 service_row  the row of this scheduler among Nova's services: its signs of life
+
+audit/        finds claims that nobody answered for, reports them, and frees them by option
+attempts      follows the open attempts in the records until Nova's databases tell their end
+attempt_ends  the end of an attempt, judged by Nova's rows of its instance
 """

@@ -7,7 +7,7 @@ While the backend is unavailable, the queue fills up to its limit; further recor
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -57,6 +57,10 @@ class _Entry(msgspec.Struct, frozen=True):
         return len(self.runs) + len(self.attempts) + len(self.reasons)
 
 
+RecordFollower = Callable[[Sequence[Run], Sequence[Attempt]], None]
+"""Takes the runs and attempts of a `RecordQueue.put`. Returns at once and raises nothing."""
+
+
 class RecordQueue:
     """Records on their way to a backend, for use from one event loop.
 
@@ -69,7 +73,8 @@ class RecordQueue:
         close_seconds: see `CLOSE_SECONDS`.
 
     ``dropped`` counts records that were lost because the queue was full or was closed before they were
-    written. ``failed`` counts records that the backend refused. Both only grow.
+    written. ``failed`` counts records that the backend refused. Both only grow. ``followers`` are told of
+    all runs and attempts that are queued.
 
     The log has one warning when an outage begins, and one line when it is over that says how many records
     were lost.
@@ -88,6 +93,7 @@ class RecordQueue:
         self.backend = backend
         self.dropped = 0
         self.failed = 0
+        self.followers: list[RecordFollower] = []
         self._limit = limit
         self._gather_seconds = gather_seconds
         self._retry_seconds = retry_seconds
@@ -129,6 +135,8 @@ class RecordQueue:
             self._refuse(size, error)
             return
         self._entries.append(_Entry(rows, tuple(attempts), tuple(reasons)))
+        for follow in self.followers:
+            follow(runs, attempts)
         self._waiting += size
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_all())

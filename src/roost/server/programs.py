@@ -61,6 +61,8 @@ PARTS: Final = {
     "conductor_api": f"{_HERE}.conductors:ConductorApiPart",
     "scheduler_api": f"{_HERE}.scheduler:SchedulerApiPart",
     "nova_service": f"{_HERE}.nova:NovaServicePart",
+    "nova_audit": f"{_HERE}.nova_upkeep:NovaAuditPart",
+    "nova_attempts": f"{_HERE}.nova_upkeep:NovaAttemptsPart",
     "nova_calls": f"{_HERE}.nova:NovaCallsPart",
     "placement_api": f"{_HERE}.placement:PlacementApiPart",
 }
@@ -108,6 +110,8 @@ COMMANDS: Final = {
         "scheduler",
         "scheduler_api",
         "nova_service",
+        "nova_audit",
+        "nova_attempts",
         "nova_calls",
         ready=("placement", "nova_hosts", "nova_calls"),
     ),

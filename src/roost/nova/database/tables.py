@@ -182,6 +182,7 @@ instances = sa.Table(
     sa.Column("task_state", NAME),
     sa.Column("host", NAME),
     sa.Column("node", NAME),
+    sa.Column("launched_at", sa.DateTime),
     sa.Column("cleaned", sa.Integer, default=0),
     sa.Index("instances_host_deleted_cleaned_idx", "host", "deleted", "cleaned"),
     sa.Index("instances_updated_at_project_id_idx", "updated_at", "project_id"),
@@ -214,4 +215,45 @@ migrations = sa.Table(
     sa.Column("status", NAME),
     sa.Column("migration_type", sa.String(20)),
     sa.Index("migrations_instance_uuid_and_status_idx", "deleted", "instance_uuid", "status"),
+)
+
+instance_actions = sa.Table(
+    "instance_actions",
+    CELL,
+    *_stamps(),
+    _deleted(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("action", NAME),
+    sa.Column("instance_uuid", UUID),
+    sa.Column("request_id", NAME),
+    sa.Column("start_time", sa.DateTime),
+    sa.Index("instance_uuid_idx", "instance_uuid"),
+)
+
+instance_actions_events = sa.Table(
+    "instance_actions_events",
+    CELL,
+    *_stamps(),
+    _deleted(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("event", NAME),
+    sa.Column("action_id", sa.Integer),
+    sa.Column("result", NAME),
+    sa.Column("host", NAME),
+    sa.Column("details", sa.Text),
+)
+
+instance_faults = sa.Table(
+    "instance_faults",
+    CELL,
+    *_stamps(),
+    _deleted(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("instance_uuid", UUID),
+    sa.Column("code", sa.Integer, nullable=False),
+    sa.Column("message", NAME),
+    sa.Column("host", NAME),
+    sa.Index(
+        "instance_faults_instance_uuid_deleted_created_at_idx", "instance_uuid", "deleted", "created_at"
+    ),
 )

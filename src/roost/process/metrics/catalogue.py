@@ -503,6 +503,41 @@ NOVA_OUTSTANDING: Final = Gauge(
     across="max",
 )
 
+NOVA_UNANSWERED: Final = Gauge(
+    "roost_nova_unanswered_claims",
+    "Claims that nobody answered for, as the last round of the audit found them.",
+    "The log and the report of the process name their instances. With `[nova_bridge] free_unanswered_claims` "
+    "they are freed once two rounds have seen them.",
+    across="max",
+)
+NOVA_FREED_CLAIMS: Final = Counter(
+    "roost_nova_freed_claims_total",
+    "Claims that the audit was to free.",
+    "Each was of an instance that is on no host, or beside the claim of an evacuated one. `refused`: the "
+    "instance's claims had changed, so that nothing was written.",
+    (Label("outcome", "`freed` or `refused`.", ("freed", "refused")),),
+)
+NOVA_AUDIT_ROUNDS: Final = Counter(
+    "roost_nova_audit_rounds_total",
+    "Rounds of the audit of claims that nobody answered for.",
+    "Of several bridges one audits. `cells_away`: a cell did not answer, so that nothing was judged. "
+    "`failed`: placement or another database did not; the log has the error.",
+    (Label("outcome", "`complete`, `cells_away` or `failed`.", ("complete", "cells_away", "failed")),),
+)
+
+NOVA_OPEN_ATTEMPTS: Final = Gauge(
+    "roost_nova_open_attempts",
+    "Attempts to build or move an instance that are followed to their end.",
+    "It follows the builds under way. One that only grows: Nova's conductors or computes do not end them.",
+)
+NOVA_ATTEMPTS: Final = Counter(
+    "roost_nova_attempts_total",
+    "Attempts to build or move an instance whose end was read in Nova's databases.",
+    "`failed` instances went on to an alternate, or are in error: `roost records --result failed` has the "
+    "reasons. `abandoned`: the instance was deleted, or Nova gave the boot up.",
+    (Label("result", "`built`, `failed` or `abandoned`.", ("built", "failed", "abandoned")),),
+)
+
 CATALOGUE: Final[tuple[AnyMetric, ...]] = tuple(
     row for row in list(globals().values()) if isinstance(row, Counter | Gauge | Histogram)
 )

@@ -1,10 +1,11 @@
 """The parts of processes: each checks its options, prepares its databases, opens, and tells when it is ready.
 
-placement   a ledger or a placement service over HTTP, and the Placement API
-databases   the records, the API database, and the databases of cells
-scheduler   the hosts, the scheduler and its API
-conductors  the conductors of cells, the super conductor with its aggregates, and its API
-agents      the endpoint of a cell's agents
-nova        the bridge to Nova: its database, hosts and calls
-neighbours  the small service of ports and accelerators
+placement    a ledger or a placement service over HTTP, and the Placement API
+databases    the records, the API database, and the databases of cells
+scheduler    the hosts, the scheduler and its API
+conductors   the conductors of cells, the super conductor with its aggregates, and its API
+agents       the endpoint of a cell's agents
+nova         the bridge to Nova: its database, hosts and calls
+nova_upkeep  what the bridge does beside its calls: the audit, and the ends of attempts
+neighbours   the small service of ports and accelerators
 """
