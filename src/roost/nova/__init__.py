@@ -11,6 +11,7 @@ decisions        from a call to its answer: the claim of an instance that holds 
 instance_facts   the facts of an instance that decide if its claim may stand beside another
 instance_source  the same, read in the databases of all cells
 options          the bridge's own options, and those of nova.conf that it reads
+networks         the segments of networks and ports, read from Neutron
 
 feed             keeps the node table up to date from Nova's databases
 cell_feed        the nodes of one cell: which rows are read when

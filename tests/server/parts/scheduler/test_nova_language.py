@@ -89,6 +89,28 @@ def test_all_that_a_scheduler_needs_is_read() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("tag", "requester", "remote"),
+    [("True", PORT, True), ("true", PORT, True), ("False", PORT, False), ("True", UUID, False)],
+)
+def test_the_pci_request_of_a_port_tells_if_a_smartnic_serves_it(
+    tag: str, requester: str, remote: bool
+) -> None:
+    tags = {"physical_network": None, "remote_managed": tag}
+    request = made("InstancePCIRequest", "1.4", count=1, spec=[tags], request_id="r", requester_id=requester)
+    found = read(
+        request_spec(
+            pci_requests=made("InstancePCIRequests", "1.1", requests=[request]),
+            requested_networks=made(
+                "NetworkRequestList",
+                "1.1",
+                objects=[made("NetworkRequest", "1.3", network_id=None, port_id=PORT)],
+            ),
+        )
+    )
+    assert found.requested_networks == (RequestedNetwork(port_id=PORT, remote_managed=remote),)
+
+
 def test_the_operation_is_that_of_the_hint_or_of_the_caller() -> None:
     assert read(request_spec()).operation == "create"
     assert read(request_spec(), operation="live_migrate").operation == "live_migrate"

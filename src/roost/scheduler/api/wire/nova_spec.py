@@ -6,7 +6,7 @@ Fields that no scheduler depends on are not read either.
 Source: ``nova.objects.RequestSpec`` and the objects in it, Nova 34.0.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast, get_args
 
 import msgspec
@@ -46,6 +46,7 @@ def request_spec_of(spec: NovaFields, operation: Operation | None) -> RequestSpe
     if operation is None:
         operation = "rebuild" if hints.get(CHECK_HINT) == (REBUILD,) else "create"
     networks = spec.object("requested_networks", "NetworkRequestList")
+    pci_requests = _pci_requests(spec.object("pci_requests", "InstancePCIRequests"))
     return RequestSpec(
         project_id=spec.need("project_id", str),
         user_id=spec.need("user_id", str),
@@ -59,11 +60,11 @@ def request_spec_of(spec: NovaFields, operation: Operation | None) -> RequestSpe
             _request_group(each, number)
             for number, each in enumerate(spec.objects("requested_resources", "RequestGroup"), 1)
         ),
-        pci_requests=_pci_requests(spec.object("pci_requests", "InstancePCIRequests")),
+        pci_requests=pci_requests,
         root_required=frozenset(parameters.texts("root_required")) if parameters else frozenset(),
         root_forbidden=frozenset(parameters.texts("root_forbidden")) if parameters else frozenset(),
         same_subtree=parameters.lists("same_subtree") if parameters else (),
-        requested_networks=tuple(_networks(networks)) if networks else (),
+        requested_networks=tuple(_networks(networks, pci_requests)) if networks else (),
         network_metadata=_metadata(spec.object("network_metadata", "NetworkMetadata")),
         requested_destination=_destination(spec.object("requested_destination", "Destination")),
         force_hosts=spec.texts("force_hosts"),
@@ -183,11 +184,22 @@ def _numa_policy(request: NovaFields) -> str | None:
     return policy
 
 
-def _networks(networks: NovaFields) -> Iterator[RequestedNetwork]:
+def _networks(networks: NovaFields, pci_requests: Sequence[PciRequest]) -> Iterator[RequestedNetwork]:
+    """Read the networks and ports.
+
+    Nova reads from Neutron which ports a SmartNIC serves. The PCI request of such a port, which Nova's API
+    made from the same answer, has it as well.
+    """
+    by_smartnic = {
+        request.requester_id
+        for request in pci_requests
+        if any((tags.get("remote_managed") or "").lower() == "true" for tags in request.specs)
+    }
     for each in networks.objects("objects", "NetworkRequest"):
         network, port = each.get("network_id", str), each.get("port_id", str)
         if network is not None or port is not None:
-            yield RequestedNetwork(network_id=network, port_id=port)
+            remote = port is not None and port in by_smartnic
+            yield RequestedNetwork(network_id=network, port_id=port, remote_managed=remote)
 
 
 def _metadata(metadata: NovaFields | None) -> NetworkMetadata | None:
