@@ -1,9 +1,15 @@
 """The node table of the bridge follows Nova's databases."""
 
 import asyncio
+from pathlib import Path
 
 from structlog.testing import capture_logs
 
+from roost.scheduler.nodes.journal import PastTable
+from roost.scheduler.nodes.table import NodeTable
+from roost.state.api_database.node_journal import NodeJournals
+from roost.state.api_database.tables import SCHEMA
+from roost.storage import Database
 from support.agents import until
 from support.nova_clouds import FedTable, NovaCloud, cell_uuid, moment
 
@@ -252,3 +258,49 @@ def test_hint_from_another_thread_wakes_the_feed(cloud: NovaCloud, fed: FedTable
         running.cancel()
 
     asyncio.run(run())
+
+
+def test_hint_of_a_new_host_reads_it_at_once(cloud: NovaCloud, fed: FedTable) -> None:
+    fed.refresh()
+    node = cloud.host("cell2", "new")
+    instance = cloud.instance("cell2", "i", "new")
+    fed.feed.node_changed("new")
+    fed.feed.instances_changed("new")
+    fed.refresh(after=1.0)
+    report = fed.table.report(fed.table.index("new") or 0)
+    assert (report.node, list(report.instances)) == (node, [instance])
+
+
+def test_changed_node_of_a_host_with_many_is_read_alone(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    for number in range(9):
+        cloud.node("cell1", "a", f"metal{number}")
+    fed.refresh()
+    before = fed.feed.rows_read[cell_uuid("cell1")]
+    cloud.node("cell1", "a", "metal3", at=1.0, stats={"num_instances": 1})
+    fed.feed.node_changed("a")
+    fed.refresh(after=1.0)
+    assert fed.table.report(fed.table.index("a", "metal3") or 0).num_instances == 1
+    stamps, row = 10, 1
+    assert fed.feed.rows_read[cell_uuid("cell1")] - before == stamps + row
+
+
+def test_changes_of_the_table_are_in_the_journal(cloud: NovaCloud, tmp_path: Path) -> None:
+    own = Database(f"sqlite:///{tmp_path / 'own.db'}")
+    SCHEMA.upgrade(own)
+    fed = FedTable(cloud, journal=own)
+    cloud.host("cell1", "a")
+    fed.refresh()
+    cloud.service("cell1", "a", disabled=True)
+    fed.look()
+    fed.close()
+
+    async def past() -> NodeTable:
+        journals = NodeJournals(own)
+        newest = await journals.newest()
+        assert newest is not None
+        return await PastTable(journals, newest[0]).at(newest[1])
+
+    table = asyncio.run(past())
+    assert (table.hosts, table.enabled[0]) == (["a"], False)
+    asyncio.run(own.close())

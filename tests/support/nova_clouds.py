@@ -180,20 +180,25 @@ class FedTable:
     """A node table, the feed that keeps it up to date from a `NovaCloud`, and the feed's clock."""
 
     def __init__(
-        self, cloud: NovaCloud, api: str | None = None, template: DatabaseUrl | None = None, **options: Any
+        self,
+        cloud: NovaCloud,
+        *,
+        api: str | None = None,
+        template: DatabaseUrl | None = None,
+        patience_seconds: float = 60.0,
+        journal: Database | None = None,
     ) -> None:
         self.now = 0.0
         self.api = Database(api or cloud.urls["api"], read_only=True, deferred=True)
         self.cells = NovaCells(self.api, template)
         self.table = NodeTable()
-        down_seconds = options.pop("down_seconds", 60.0)
         self.feed = NovaFeed(
             self.cells,
             self.table,
-            BridgeOptions(**options),
-            down_seconds=down_seconds,
+            BridgeOptions(),
             image_properties=True,
-            patience_seconds=60.0,
+            patience_seconds=patience_seconds,
+            journal=journal,
             monotonic=lambda: self.now,
         )
 
@@ -224,6 +229,18 @@ class FedTable:
 
         return restore
 
+    def hang(self, cell: str) -> Callable[[], None]:
+        """Let all reads of a cell wait. Returns a function that lets them go."""
+        database: Any = self.cells.cells[cell_uuid(cell)].database
+        read, answers = database.read, asyncio.Event()
+
+        async def waiting(work: Any, *, by_key: bool = False) -> object:
+            await answers.wait()
+            return await read(work)
+
+        database.read = waiting
+        return answers.set
+
     def lose(self, cell: str) -> Callable[[], None]:
         """Let all reads of a cell fail. Returns a function that brings it back."""
 
@@ -249,10 +266,10 @@ class FedTable:
         """The hosts that may get instances, whether they are up or not."""
         return {host for host in self.table.hosts if self.table.enabled[self.table.index(host) or 0]}
 
-    def close(self) -> None:
-        async def end() -> None:
-            await self.feed.close()
-            await self.cells.close()
-            await self.api.close()
+    async def end(self) -> None:
+        await self.feed.close()
+        await self.cells.close()
+        await self.api.close()
 
-        asyncio.run(end())
+    def close(self) -> None:
+        asyncio.run(self.end())

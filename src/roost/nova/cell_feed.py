@@ -3,7 +3,7 @@
 import asyncio
 import datetime
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from roost.model.node import NodeInstance, NodeReport
 from roost.nova.arrivals import Arrivals
 from roost.nova.database.cells import NovaCell
-from roost.nova.database.compute_nodes import Stamp, read_nodes, read_stamps
+from roost.nova.database.compute_nodes import Stamp, StampedNode, read_nodes, read_stamps
 from roost.nova.database.services import read_seen, read_services
 from roost.nova.host_aggregates import NovaAggregates
 from roost.nova.instance_lists import InstanceLists, Named
@@ -21,8 +21,8 @@ from roost.nova.reports import report_of
 from roost.scheduler.nodes.table import NodeTable
 from roost.storage import StorageError
 
-HOSTS_AT_ONCE = 200
-"""Hosts whose rows are read by one transaction: a row has up to 40 KB."""
+READ_AT_ONCE = 200
+"""Nodes, or hosts with their instances, that one transaction reads: the row of a node has up to 40 KB."""
 
 DECODED_AT_ONCE = 100
 """Nodes whose NUMA topologies and PCI pools are decoded before the event loop may run other tasks."""
@@ -76,7 +76,7 @@ class CellFeed:
         self._newest: datetime.datetime | None = None
         self._heard: set[str] = set()
         self._heard_instances: set[str] = set()
-        # When the rows of a host are to be read again, by the monotonic clock.
+        # When the row of a node is to be read again, by the monotonic clock.
         self._again: dict[str, float] = {}
 
     @property
@@ -90,34 +90,44 @@ class CellFeed:
         return set(self._hosts.values())
 
     def hear(self, nodes: AbstractSet[str], instances: AbstractSet[str]) -> None:
-        """Take note of hosts whose nodes or instances have changed, as casts say. They may be of other
-        cells."""
-        here = self.hosts
-        self._heard |= nodes & here
-        self._heard_instances |= instances & here
+        """Take note of hosts whose nodes or instances have changed, as casts say."""
+        self._heard |= nodes
+        self._heard_instances |= instances
 
     async def refresh(self) -> None:
-        """Take in the changes of the cell. Raises `StorageError`."""
+        """Take in the changes of the cell. Raises `StorageError`.
+
+        Instances are read before nodes, so that no claim ends by a row that is older than its instance.
+        """
         began = self._monotonic()
         if began - self._looked >= self._look_seconds:
             await self._look()
-        hosts, self._heard = self._heard, set()
+        heard, self._heard = self._heard, set()
         listed, self._heard_instances = self._heard_instances, set()
-        if began - self._stamped >= self._nodes_seconds:
-            listed |= await self._lists.changed()
-            hosts |= await self._changed_nodes()
-            self._stamped = began
-        again = {host for host, at in self._again.items() if at <= began}
-        self._again = {host: at for host, at in self._again.items() if at > began}
-        hosts |= again & self.hosts
-        waiting = sorted(hosts | listed)
+        due = {node for node, at in self._again.items() if at <= began}
         try:
-            for some in _slices(waiting):
-                await self._read(some, hosts, listed)
+            if began - self._stamped >= self._nodes_seconds:
+                listed |= await self._lists.changed()
+                due |= await self._changed_nodes()
+                self._stamped = began
+            elif heard:
+                due |= self._differing(await self._read_stamps(heard))
+            claims = self._claims_on(heard | listed)
+            listed |= {self._hosts[node] for node in claims}
+            for hosts in _slices(listed):
+                await self._lists.read(hosts)
+            due |= claims
+            for nodes in _slices(due):
+                await self._read_nodes(nodes)
         except StorageError:
-            self._heard |= hosts
+            self._heard |= heard
             self._heard_instances |= listed
+            self._again |= dict.fromkeys(due, began)
             raise
+        for hosts in _slices(listed):
+            reports = [report for host in hosts for report in self._reports(host)]
+            self._table.update([self._with_instances(report) for report in reports])
+            await asyncio.sleep(0)
         self._tell_up()
         self.read_at = self._monotonic()
 
@@ -131,9 +141,10 @@ class CellFeed:
         self._remove(self._table.nodes_of_cell(self.cell.uuid))
         self._aggregates.apply()
 
-    def read_soon(self, host: str) -> None:
-        """Read a host at the next refresh: an instance has arrived there."""
-        self._again[host] = -math.inf
+    def read_soon(self, host: str, node: str) -> None:
+        """Read a host's instances and a node of it at the next refresh: an instance has arrived there."""
+        self._heard_instances.add(host)
+        self._again[node] = -math.inf
 
     def counts(self, node: str, instance: str) -> bool:
         """Return whether the row of a node that was read last counts an instance that has arrived there."""
@@ -163,53 +174,54 @@ class CellFeed:
         self._looked = began
 
     async def _changed_nodes(self) -> set[str]:
-        """Remove the nodes that are gone. Returns the hosts of new and changed ones."""
-        found = await self.cell.database.read(read_stamps())
-        self._rows += len(found)
-        stamps = {each.node: each for each in found}
+        """Remove the nodes that are gone. Returns the new and changed ones."""
+        found = await self._read_stamps(None)
         times = [each.stamp[1] for each in found if each.stamp[1] is not None]
         self._newest = max(times, default=None)
         before = self._stamps.keys() if self._stamps else self._table.nodes_of_cell(self.cell.uuid)
-        gone = before - stamps.keys()
+        gone = before - {each.node for each in found}
         if gone:
             self._remove(gone)
             self._aggregates.apply()
-        return {each.host for each in found if self._stamps.get(each.node) != each.stamp}
+        return self._differing(found)
 
-    async def _read(
-        self, hosts: Collection[str], changed: AbstractSet[str], listed: AbstractSet[str]
-    ) -> None:
-        """Read hosts whose nodes have ``changed``, and hosts whose instances are to be ``listed``.
+    async def _read_stamps(self, hosts: Collection[str] | None) -> list[StampedNode]:
+        found = await self.cell.database.read(read_stamps(hosts))
+        self._rows += len(found)
+        return found
 
-        Instances are read before nodes, so that no claim ends by a row that is older than the instance.
-        """
-        table = self._table
-        claimed = {table.hosts[taken.index] for _, taken in table.outstanding}
-        await self._lists.read([host for host in hosts if host in listed or host in claimed])
-        rows = await self.cell.database.read(
-            read_nodes([host for host in hosts if host in changed or host in claimed])
-        )
+    def _differing(self, found: Iterable[StampedNode]) -> set[str]:
+        return {each.node for each in found if self._stamps.get(each.node) != each.stamp}
+
+    def _claims_on(self, hosts: AbstractSet[str]) -> set[str]:
+        """Return the nodes of hosts on which claims are outstanding."""
+        nodes = (self._table.nodes[taken.index] for _, taken in self._table.outstanding)
+        return {node for node in nodes if self._hosts.get(node) in hosts}
+
+    async def _read_nodes(self, nodes: Collection[str]) -> None:
+        """Read the rows of nodes."""
+        rows = await self.cell.database.read(read_nodes(nodes))
         self._rows += len(rows)
         now = self._monotonic()
         reports: list[NodeReport] = []
         moved = False
+        for node in nodes:
+            self._again.pop(node, None)
         for row in rows:
             report = report_of(row, self.cell.uuid, self._versions.get(row.host, 0))
             stamp = (row.id, row.updated_at)
             if self._stamps.get(report.node) != stamp:
                 self._stamps[report.node] = stamp
                 if self._is_just_changed(row.updated_at):
-                    self._again[report.host] = now + SAME_SECOND
+                    self._again[report.node] = now + SAME_SECOND
             self._hosts[report.node] = report.host
             moved |= self._aggregates.place(report.node, report.host)
             reports.append(report)
         if moved:
             self._aggregates.apply()
-        read = {report.host for report in reports}
-        reports += [report for host in hosts if host not in read for report in self._reports(host)]
-        table.update([self._with_instances(report) for report in reports])
+        self._table.update([self._with_instances(report) for report in reports])
         # Otherwise the first request for hardware would decode all nodes while other decisions wait.
-        while table.decode(DECODED_AT_ONCE):
+        while self._table.decode(DECODED_AT_ONCE):
             await asyncio.sleep(0)
 
     def _is_just_changed(self, at: datetime.datetime | None) -> bool:
@@ -232,7 +244,7 @@ class CellFeed:
         early = {each for each in claimed if each in listed and not self.counts(report.node, each)}
         if early:
             listed = {each: listed[each] for each in listed if each not in early}
-            self._again[report.host] = -math.inf
+            self._again[report.node] = -math.inf
         up = report.host in self._liveness.up
         return replace(report, instances=listed, last_seen=math.inf if up else -math.inf)
 
@@ -243,10 +255,12 @@ class CellFeed:
             self._aggregates.forget(node)
             self._stamps.pop(node, None)
             self._hosts.pop(node, None)
+            self._again.pop(node, None)
 
     def _reports(self, host: str) -> list[NodeReport]:
-        """Return the reports in the table of a host's nodes."""
-        return [self._table.report(index) for index in self._table.indexes_of_host(host)]
+        """Return the reports in the table of a host's nodes in this cell."""
+        reports = (self._table.report(index) for index in self._table.indexes_of_host(host))
+        return [report for report in reports if report.cell == self.cell.uuid]
 
     def _tell_up(self) -> None:
         """Tell the table of the hosts that came up or went down."""
@@ -260,7 +274,7 @@ def _together(names: Named) -> dict[str, NodeInstance]:
     return {each: instance for listed in names.values() for each, instance in listed.items()}
 
 
-def _slices(hosts: list[str]) -> Iterator[list[str]]:
-    rest = iter(hosts)
-    while some := list(islice(rest, HOSTS_AT_ONCE)):
+def _slices(names: AbstractSet[str]) -> Iterator[list[str]]:
+    rest = iter(sorted(names))
+    while some := list(islice(rest, READ_AT_ONCE)):
         yield some

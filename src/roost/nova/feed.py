@@ -154,7 +154,7 @@ class NovaFeed(Hints):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the cells, and all nodes of each cell that can be read, were read at least once."""
+        """True once the cells were read, and all nodes of each cell that can be read."""
         return self._cells_read is not None and all(
             feed.read_at is not None or uuid in self._failed for uuid, feed in self._feeds.items()
         )
@@ -178,13 +178,21 @@ class NovaFeed(Hints):
         with self._hints:
             nodes, self._changed_nodes = self._changed_nodes, set()
             instances, self._changed_instances = self._changed_instances, set()
-        for feed in self._feeds.values():
-            feed.hear(nodes, instances)
+        if nodes or instances:
+            self._hear(nodes, instances)
         await self._rounds.make(
             {uuid: partial(self._refresh_cell, feed) for uuid, feed in self._feeds.items()}
         )
         await self._rounds.make({_CLAIMS: self._settle, _MAPPINGS: self._read_mappings})
         await self._write_journal()
+
+    def _hear(self, nodes: set[str], instances: set[str]) -> None:
+        """Tell each cell of its hosts that have changed, and all of hosts that none has: they may be new."""
+        here = {uuid: feed.hosts for uuid, feed in self._feeds.items()}
+        known = set[str]().union(*here.values())
+        for uuid, feed in self._feeds.items():
+            mine = here[uuid]
+            feed.hear(nodes & mine | nodes - known, instances & mine | instances - known)
 
     async def close(self) -> None:
         """End the reads, and write the events that are not in the journal yet. `run` must be cancelled."""

@@ -38,7 +38,7 @@ def report_of(row: NodeRow, cell: str, version: int = 0) -> NodeReport:
     if row.disk_available_least is not None:
         free_gb = min(free_gb, row.disk_available_least)
     return NodeReport(
-        node=row.uuid.lower(),
+        node=row.uuid,
         host=row.host,
         cell=cell,
         last_seen=-math.inf,

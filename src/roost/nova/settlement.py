@@ -102,14 +102,14 @@ class ClaimSettlement:
         host, nodename = table.hosts[index], table.nodenames[index]
         feed = feeds[table.cells[table.cell.item(index)]]
         if place is not None and place.host == host and place.nodename in (nodename, None):
-            feed.read_soon(host)
+            feed.read_soon(host, table.nodes[index])
             return
         arriving = [each for each in moving if each.host == host and each.nodename in (nodename, None)]
         if any(each.claimed for each in arriving):
             if feed.counts(table.nodes[index], instance):
                 table.release(instance)
             else:
-                feed.read_soon(host)
+                feed.read_soon(host, table.nodes[index])
             return
         if arriving or any(each.host is None for each in moving):
             self._idle.pop(instance, None)

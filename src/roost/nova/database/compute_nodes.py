@@ -26,21 +26,29 @@ class StampedNode(NamedTuple):
 
 
 @transaction
-def read_stamps(connection: Connection) -> list[StampedNode]:
-    """Return all compute nodes of a cell with their stamps.
+def read_stamps(connection: Connection, hosts: Collection[str] | None = None) -> list[StampedNode]:
+    """Return the compute nodes of some hosts, or of all, with their stamps.
 
     A node without a free disk is left out: its compute has not reported yet.
     """
-    return [StampedNode(uuid, host, (id_, at)) for uuid, host, id_, at in connection.execute(_STAMPS)]
+    if hosts is None:
+        rows = list(connection.execute(_STAMPS))
+    else:
+        rows = [
+            row
+            for some in in_batches(hosts)
+            for row in connection.execute(_STAMPS.where(compute_nodes.c.host.in_(some)))
+        ]
+    return [StampedNode(uuid, host, (id_, at)) for uuid, host, id_, at in rows]
 
 
 @transaction
-def read_nodes(connection: Connection, hosts: Collection[str]) -> list[NodeRow]:
-    """Return the compute nodes of some hosts."""
+def read_nodes(connection: Connection, nodes: Collection[str]) -> list[NodeRow]:
+    """Return the rows of some compute nodes, named by their uuids."""
     return [
         row
-        for some in in_batches(hosts)
-        for row in connection.execute(_ROWS.where(compute_nodes.c.host.in_(some)))
+        for some in in_batches(nodes)
+        for row in connection.execute(_ROWS.where(compute_nodes.c.uuid.in_(some)))
     ]
 
 
