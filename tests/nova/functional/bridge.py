@@ -19,14 +19,18 @@ import in_process
 from loop_thread import LoopThread
 from msgspec.structs import replace
 
+from nova import rpc
 from roost.nova import arrivals, cell_feed, settlement
+from roost.nova.calls import NovaRefusal, SelectCall
 from roost.nova.database.cells import NovaCells
 from roost.nova.database.groups import read_members
 from roost.nova.decisions import AnswerOptions, NovaDecisions
 from roost.nova.feed import NovaFeed
 from roost.nova.instance_source import CellInstances
+from roost.nova.networks import NovaNetworks
 from roost.nova.rpc.calls_in_work import CallsInWork
 from roost.nova.rpc.endpoint import SchedulerEndpoint
+from roost.nova.rpc.notifications import CallNotifications
 from roost.process.option_source import Source
 from roost.scheduler import Scheduler
 from roost.scheduler.nodes.hosts import ServiceHosts
@@ -81,6 +85,11 @@ class Bridge:
         if self._opened is not None:
             self._opened.feed.cells_changed()
 
+    @property
+    def refusal(self) -> str:
+        """The scheduler's own reason of the last refusal."""
+        return "" if self._opened is None else self._opened.refusal
+
     @contextmanager
     def offers(self) -> Iterator[list[None]]:
         """A list with an entry for each candidate that placement offers meanwhile."""
@@ -104,6 +113,16 @@ class Bridge:
         if configuration.written_options(databases.main_database()) != self._text:
             self.close()
             self.open()
+
+
+class NotedNotifications(CallNotifications):
+    """Hands the notifications to the fixtures that collect those of Nova's services."""
+
+    def __init__(self, host: str) -> None:
+        self._unversioned = rpc.get_notifier("scheduler", host)
+        self._versioned = rpc.get_versioned_notifier(f"nova-scheduler:{host}")
+
+    def close(self) -> None: ...
 
 
 class _OpenBridge:
@@ -147,6 +166,8 @@ class _OpenBridge:
             options.bridge.public_reasons,
             options.scheduler.default_availability_zone,
         )
+        wanted = options.scheduler.request_filters.query_placement_for_routed_network_aggregates
+        networks = NovaNetworks(in_process.Neutron() if wanted else None)
         decide = NovaDecisions(
             process.scheduler,
             process.placement,
@@ -154,13 +175,24 @@ class _OpenBridge:
             CellInstances(bridge._cells),
             answers,
             refresh=bridge.refresh,
-            filled=_as_it_is,
+            filled=networks.filled,
         )
-        bridge.endpoint = SchedulerEndpoint(CallsInWork(decide, _LOOP.loop), bridge.feed)
+
+        async def noted(call: SelectCall) -> Any:
+            try:
+                return await decide(call)
+            except NovaRefusal as refusal:
+                bridge.refusal = str(getattr(refusal.__cause__, "reason", ""))
+                raise
+
+        calls = CallsInWork(noted, _LOOP.loop)
+        bridge.endpoint = SchedulerEndpoint(calls, bridge.feed, NotedNotifications(options.host))
         await bridge.refresh()
         return bridge
 
     endpoint: SchedulerEndpoint
+    refusal = ""
+    """The scheduler's own reason of the last refusal."""
 
     async def refresh(self) -> None:
         """Read all hosts anew: rows that change twice within a second have the same stamp."""
@@ -170,7 +202,3 @@ class _OpenBridge:
                 self.feed.node_changed(host)
                 self.feed.instances_changed(host)
             await self.feed.refresh()
-
-
-async def _as_it_is(spec: Any) -> Any:
-    return spec

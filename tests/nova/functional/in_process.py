@@ -1,4 +1,4 @@
-"""The placement service of a test, which is in its process, reached as over HTTP."""
+"""The placement and the network service of a test, which are in its process, reached as over HTTP."""
 
 import asyncio
 from typing import Any
@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import httpx
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
+from nova.network import neutron
 from nova.tests.functional.fixtures import PlacementFixture
 
 from roost.placement.client import HttpPlacement
@@ -47,6 +48,22 @@ class WatchedPlacement(HttpPlacement):
         found = await super().candidate_page(*arguments, **options)
         OFFERS.extend(None for _ in (() if found is None else found.requests))
         return found
+
+
+class Neutron:
+    """The network service of a test's fixture; see `roost.web.auth.json_service.JsonService`."""
+
+    async def ask(self, method: str, path: str, *, query: dict[str, str] | None = None) -> Any:
+        return await asyncio.to_thread(self._answer, path, query or {})
+
+    async def close(self) -> None: ...
+
+    def _answer(self, path: str, query: dict[str, str]) -> Any:
+        client = neutron.get_client(None, admin=True)
+        kind, *uuid = path.removeprefix("/v2.0/").split("/")
+        if not uuid:
+            return getattr(client, f"list_{kind}")(**query)
+        return getattr(client, f"show_{kind.removesuffix('s')}")(*uuid)
 
 
 class AdapterTransport(httpx.AsyncBaseTransport):

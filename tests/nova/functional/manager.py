@@ -45,8 +45,8 @@ class BridgeManager(manager.Manager):
         with self._bridge.offers() as offered:
             try:
                 return self._call(context, "select_destinations", arguments)
-            except exception.NoValidHost as error:
-                refusal = str(error)
+            except exception.NoValidHost:
+                refusal = self._bridge.refusal
                 raise
             finally:
                 if offered:
