@@ -1,9 +1,12 @@
 """A client of a scheduler's RPC interface, as Nova's conductors are, without Nova."""
 
 import asyncio
+import json
+import uuid
 from types import TracebackType
 from typing import Any, Self
 
+import kombu
 from oslo_config import cfg
 
 from roost.nova.rpc.oslo import oslo_messaging
@@ -52,3 +55,18 @@ class SchedulerClient:
     def cast(self, method: str, version: str = "4.2", **arguments: Any) -> None:
         """Send a cast to all schedulers."""
         self.client.prepare(version=version, fanout=True).cast(CONTEXT, method, **arguments)
+
+
+def deliver(url: str, instance: str, copies: int) -> None:
+    """Publish a call that awaits no response, as one message that the broker delivers several times."""
+    message = {
+        "method": "select_destinations",
+        "version": "4.5",
+        "args": {"instance_uuids": [instance], "spec_obj": {"name": "RequestSpec"}},
+        "_unique_id": uuid.uuid4().hex,
+        **{f"_context_{name}": value for name, value in CONTEXT.items()},
+    }
+    body = {"oslo.version": "2.0", "oslo.message": json.dumps(message)}
+    with kombu.Connection(url.replace("rabbit", "amqp", 1)) as connection:
+        for _ in range(copies):
+            connection.Producer().publish(body, exchange="nova", routing_key="scheduler", serializer="json")

@@ -15,8 +15,7 @@ def payloads(rich):
     objects.register_all()
     conf.CONF([], project="nova", default_config_files=[])
     conf.CONF.set_override("notification_format", "both", group="notifications")
-    if rpc.NOTIFIER is None:
-        rpc.init(conf.CONF)
+    rpc.init(conf.CONF)
     spec = _rich() if rich else _poor()
     sent = spec.obj_to_primitive()
     read = objects.RequestSpec.obj_from_primitive(sent)

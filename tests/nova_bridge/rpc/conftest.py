@@ -13,5 +13,7 @@ def nova(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nova]:
     if python is None:
         pytest.skip(NOT_INSTALLED)
     asked = Nova(python, tmp_path_factory.mktemp("nova") / "nova.log")
+    # Here, because the process ends with the thread that starts it.
+    asked.ask("installed", "nova_version")
     yield asked
     asked.close()

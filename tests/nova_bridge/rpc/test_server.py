@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from roost.nova.calls import SelectCall
 from roost.nova.rpc.endpoint import ENDING, FAILED
 from roost.nova.rpc.oslo import oslo_messaging
 from support.nova import Nova
-from support.nova_clients import SchedulerClient
+from support.nova_clients import SchedulerClient, deliver
 from support.rabbitmq import RabbitMQ
 from support.rpc_schedulers import CELL, NotingScheduler, serving, until
 
@@ -207,5 +208,44 @@ def test_a_broker_that_was_killed_is_used_again(broker: RabbitMQ) -> None:
                 broker.start()  # in this thread, with whose end it would end
                 await until(lambda: server.connected)
                 assert len(await client.selected("after")) == 1
+
+    asyncio.run(run())
+
+
+def test_a_call_that_is_delivered_twice_reaches_two_schedulers(broker: RabbitMQ) -> None:
+    """It happens where an acknowledgement is lost. So the decision must know a call that was answered."""
+
+    async def run() -> None:
+        one, two = NotingScheduler("one"), NotingScheduler("two")
+        async with serving(broker.url(), one):
+            deliver(broker.url(), "a", copies=2)
+            with SchedulerClient(broker.url()) as client:
+                await client.selected("b")
+            assert [call.instances for call in one.calls] == [("a",), ("b",)]
+            async with serving(broker.url(), two):
+                deliver(broker.url(), "c", copies=2)
+                await until(lambda: len(one.calls) == 3 and two.calls)
+                assert one.calls[-1] == two.calls[-1]
+
+    asyncio.run(run())
+
+
+def test_a_call_that_its_caller_gave_up_is_not_decided(broker: RabbitMQ, tmp_path: Path) -> None:
+    conf = tmp_path / "nova.conf"
+    conf.write_text("[DEFAULT]\nexecutor_thread_pool_size = 1\n")
+
+    async def run() -> None:
+        scheduler = NotingScheduler()
+        with SchedulerClient(broker.url()) as client:
+            async with serving(broker.url(), scheduler, conf):
+                first = asyncio.create_task(client.selected("slow"))
+                await until(lambda: scheduler.calls)
+                with pytest.raises(oslo_messaging.MessagingTimeout):
+                    await client.selected("late", monitor=1)
+                await asyncio.sleep(0.2)
+                scheduler.go.set()
+                await first
+                assert await client.selected("last")
+        assert [call.instances for call in scheduler.calls] == [("slow",), ("last",)]
 
     asyncio.run(run())

@@ -40,14 +40,14 @@ class CallNotifications:
         self._transport = oslo_messaging.get_notification_transport(conf)
         self._unversioned: Any = None
         self._versioned: Any = None
+        if not set(conf.oslo_messaging_notifications.driver) - {"", "noop"}:
+            return
         if options.notification_format != "versioned":
-            self._unversioned = _enabled(
-                oslo_messaging.Notifier(self._transport, publisher_id=f"scheduler.{host}")
-            )
+            self._unversioned = oslo_messaging.Notifier(self._transport, publisher_id=f"scheduler.{host}")
         if options.notification_format != "unversioned":
             topics = options.versioned_notifications_topics
-            self._versioned = _enabled(
-                oslo_messaging.Notifier(self._transport, publisher_id=f"nova-scheduler:{host}", topics=topics)
+            self._versioned = oslo_messaging.Notifier(
+                self._transport, publisher_id=f"nova-scheduler:{host}", topics=topics
             )
 
     def send(self, phase: Phase, call: SelectCall) -> None:
@@ -67,7 +67,7 @@ class CallNotifications:
 
 
 class _Context:
-    """What a notification says of the user's request. oslo.messaging drops a context of any other form."""
+    """The user's request, as far as a notification names it. oslo.messaging drops contexts of other forms."""
 
     def __init__(self, call: SelectCall) -> None:
         self._call = call
@@ -79,7 +79,3 @@ class _Context:
             "project_id": self._call.project,
             "user_id": self._call.user,
         }
-
-
-def _enabled(notifier: Any) -> Any:
-    return notifier if notifier.is_enabled() else None
