@@ -175,16 +175,22 @@ class NovaAudit:
                 if cell is cell0:
                     suspect(await self._suspects.buried(cell0))
                 else:
-                    found = await self._suspects.evacuated(cell)
-                    suspect(found)
-                    evacuated |= {each.instance for each in found}
+                    moved = await self._suspects.evacuated(cell)
+                    suspect(moved)
+                    evacuated |= {each.instance for each in moved}
             except StorageError as error:
                 raise CellsUnread({cell.name: str(error)}) from error
-        suspect(await self._suspects.of_records(self._context.clock()))
         suspect(map(suspect_of, last))
         evacuated |= {each.subject for each in last if each.kind == BESIDE}
         look = AuditLook(self._cells.api, cells, self._placement, self._table)
-        return len(suspects), await look.at(suspects.values(), evacuated)
+        found = await look.at(suspects.values(), evacuated)
+        # These may be many, so that they are judged as they are read. An instance is judged once.
+        judged = set(suspects)
+        async for some in self._suspects.of_records(self._context.clock()):
+            new = {each.instance: each for each in reversed(some) if each.instance not in judged}
+            judged |= new.keys()
+            found += await look.at(new.values(), evacuated)
+        return len(judged), found
 
     async def _judged(
         self, lease: HeldLease, last: Iterable[AuditFinding], found: Iterable[tuple[AuditFinding, Held]]

@@ -6,7 +6,7 @@ has nothing left.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 from roost.nova.audit.unanswered import ClaimSuspect
 from roost.nova.database.cells import NovaCell
@@ -15,7 +15,7 @@ from roost.nova.database.traces import read_latest_rows
 from roost.records import RunWithAttempts, Search, SearchableRecords
 from roost.records.records import SECONDS_PER_DAY, Records
 
-MOST_ROWS = 20_000
+MOST_ROWS = 10_000
 """Rows of cell0, and of each cell's evacuations, that one round looks at. A round after a start looks at the
 latest ones, whatever their age."""
 
@@ -86,21 +86,18 @@ class Suspects:
                         return found
         return suspect
 
-    async def of_records(self, clock: float) -> list[ClaimSuspect]:
-        """Return the instances that runs have claimed for, whose callers cannot be waiting any more.
+    async def of_records(self, clock: float) -> AsyncIterator[list[ClaimSuspect]]:
+        """Yield the instances that runs have claimed for, whose callers cannot be waiting any more.
 
-        ``clock``: seconds since the epoch. After a start the runs of the last day are read. Raises
-        `RecordsError`.
+        They come in lists of some hundreds, of the last runs first. ``clock``: seconds since the epoch. After
+        a start the runs of the last day are read. Raises `RecordsError`.
         """
         if not isinstance(self._records, SearchableRecords):
-            return []
+            return
         until = clock - self._timeout
         since = until - SECONDS_PER_DAY if self._recorded_until is None else self._recorded_until
-        found: list[ClaimSuspect] = []
         async for some in self._records.each(Search(since=since - OVERLAP_SECONDS, until=until)):
-            for each in some:
-                found += _claims(each)
-        return found
+            yield [claim for each in some for claim in _claims(each)]
 
     def judged(self, clock: float, now: float) -> None:
         """Note that a round has judged all suspects, those of the records until ``clock``.

@@ -71,4 +71,8 @@ _EVACUATIONS = sa.select(
     migrations.c.source_compute,
     migrations.c.dest_node,
     migrations.c.created_at,
-).where(migrations.c.deleted == 0, migrations.c.migration_type == EVACUATION)
+).where(
+    migrations.c.deleted == 0,
+    # A type of its own in PostgreSQL, which compares with no text.
+    sa.cast(migrations.c.migration_type, sa.String(20)) == EVACUATION,
+)
