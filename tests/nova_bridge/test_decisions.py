@@ -15,12 +15,14 @@ from roost.model.spec import RequestSpec
 from roost.nova.calls import NovaRefusal, SelectCall
 from roost.nova.decisions import (
     BAD_REQUEST,
+    NETWORKS_UNKNOWN,
     NOT_ENOUGH_HOSTS,
     PLACEMENT_AWAY,
     AnswerOptions,
     NovaDecisions,
 )
 from roost.nova.instance_facts import EVACUATION, InstanceFacts, UnfinishedMigration
+from roost.nova.networks import NetworksUnknown
 from roost.placement.commands.allocations import WriteAllocations
 from roost.placement.errors import ConcurrentUpdate
 from roost.placement.service import PlacementService
@@ -46,7 +48,7 @@ class Bridge:
     ) -> None:
         self.ledger = ledger
         self.facts_of: dict[str, InstanceFacts] = {}
-        self.away = False
+        self.away = self.networks_away = False
         self.looks = 0
         self.decide = NovaDecisions(
             scheduler,
@@ -67,6 +69,8 @@ class Bridge:
     async def _refresh(self) -> None: ...
 
     async def _filled(self, spec: RequestSpec) -> RequestSpec:
+        if self.networks_away:
+            raise NetworksUnknown("the network service does not answer: http://neutron")
         return spec
 
     async def call(self, spec: dict[str, Any] | None = None, *instances: str, **more: Any) -> list[Any]:
@@ -303,5 +307,22 @@ def test_the_migration_that_holds_for_an_instance_does_not_count_against_it(
         )
         assert found == [[host]]
         assert bridge.held() == {node: ASKED}
+
+    bridged(work)
+
+
+def test_networks_that_cannot_be_read_are_no_valid_host_and_nothing_is_claimed(
+    bridged: Callable[[Work], None],
+) -> None:
+    async def work(bridge: Bridge) -> None:
+        bridge.networks_away = True
+        with pytest.raises(NovaRefusal) as refused:
+            await bridge.call()
+        assert refused.value.kind == "NoValidHost"
+        assert refused.value.kwargs == {"reason": NETWORKS_UNKNOWN}
+        assert bridge.held() == {}
+        bridge.networks_away = False
+        await bridge.call()
+        assert bridge.held() != {}
 
     bridged(work)

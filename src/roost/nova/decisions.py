@@ -24,6 +24,7 @@ from roost.model.allocation import KeptAllocations, total
 from roost.model.spec import Destination, RequestSpec
 from roost.nova.calls import NovaRefusal, SelectCall, no_valid_host
 from roost.nova.instance_facts import InstanceSource, UnfinishedMigration
+from roost.nova.networks import NetworksUnknown
 from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.placement.interface import Placement
 from roost.process.metrics import catalogue as metrics
@@ -39,6 +40,9 @@ from roost.storage import StorageError
 
 PLACEMENT_AWAY = "Placement or a database does not answer the scheduler."
 """The reason of a refusal for want of a service, as Nova's users see it."""
+
+NETWORKS_UNKNOWN = "The networks of the request cannot be read."
+"""The reason of a refusal because of Neutron, as Nova's users see it."""
 
 NOT_ENOUGH_HOSTS = "There are not enough hosts available."
 """Nova's own reason of a refusal."""
@@ -111,6 +115,10 @@ class NovaDecisions:
         except NovaRefusal:
             outcome = "conflict"
             raise
+        except NetworksUnknown as error:
+            outcome = "unavailable"
+            self._log(call, error)
+            raise no_valid_host(NETWORKS_UNKNOWN) from error
         except (SchedulerError, PlacementError, LedgerError, StorageError) as error:
             outcome = "unavailable"
             self._log(call, error)

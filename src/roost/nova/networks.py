@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from roost.model.errors import OperatorError
 from roost.model.spec import RequestedNetwork, RequestSpec
 from roost.process.option_source import Source
+from roost.scheduler.errors import SchedulerError
 from roost.scheduler.options import SchedulerOptions
 from roost.web.auth.json_service import JsonService, ServiceAway, ServiceRefused
 
@@ -37,7 +38,7 @@ ANSWER_SECONDS: Final = 10.0
 """Seconds in which the networks of one request must be read."""
 
 
-class NetworksUnknown(Exception):
+class NetworksUnknown(SchedulerError):
     """The networks of a request cannot be read: Neutron does not answer, or knows no such network or port."""
 
 

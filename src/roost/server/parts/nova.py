@@ -7,12 +7,12 @@ from functools import partial
 import structlog
 
 from roost.model.errors import OperatorError
-from roost.model.spec import RequestSpec
 from roost.nova.database.cells import NovaCells
 from roost.nova.database.groups import read_members
 from roost.nova.decisions import AnswerOptions, NovaDecisions
 from roost.nova.feed import NovaFeed
 from roost.nova.instance_source import CellInstances
+from roost.nova.networks import NovaNetworks
 from roost.nova.releases import check_cloud
 from roost.nova.service_row import OwnServiceRow
 from roost.process.metrics import catalogue as metrics
@@ -112,6 +112,8 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
 
         options = process.options
         assert isinstance(process.scheduler, Scheduler)
+        networks = NovaNetworks.configured(options.source, options.scheduler)
+        process.stack.push_async_callback(networks.close)
         decide = NovaDecisions(
             process.scheduler,
             process.placement,
@@ -123,7 +125,7 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
                 options.scheduler.default_availability_zone,
             ),
             refresh=process.nova_feed.words.look,
-            filled=_as_it_is,
+            filled=networks.filled,
         )
         transport = open_transport(options.source.files)
         process.nova_rpc = server = SchedulerRpcServer(transport, options.host, decide, process.nova_feed)
@@ -189,10 +191,6 @@ async def _keep(row: OwnServiceRow, seconds: float) -> None:
             await row.run()
             # Somebody has deleted it; it comes back with the next start, as with Nova's own services.
             await asyncio.Event().wait()
-
-
-async def _as_it_is(spec: RequestSpec) -> RequestSpec:
-    return spec
 
 
 async def _members(api: Database, group: str) -> list[str]:
