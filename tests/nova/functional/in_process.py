@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import httpx
 from keystoneauth1.adapter import Adapter
+from keystoneauth1.exceptions import ConnectFailure
 from keystoneauth1.session import Session
 from nova.network import neutron
 from nova.tests.functional.fixtures import PlacementFixture
@@ -24,16 +25,15 @@ def note_placement() -> None:
 
     def then_note(fixture: Any) -> None:
         set_up(fixture)
-        _running[:] = [fixture]
+        _running.append(fixture)
+        fixture.addCleanup(_running.remove, fixture)
 
     PlacementFixture.setUp = then_note
 
 
 def placement_client() -> httpx.AsyncClient:
-    """A client whose requests the test's placement answers. Raises `LookupError` in a test without one."""
-    if not _running:
-        raise LookupError("the test has no placement")
-    return httpx.AsyncClient(transport=AdapterTransport(_running[0].endpoint))
+    """A client whose requests the test's placement answers. While it has none, no connection can be made."""
+    return httpx.AsyncClient(transport=AdapterTransport())
 
 
 class WatchedPlacement(HttpPlacement):
@@ -69,11 +69,11 @@ class Neutron:
 class AdapterTransport(httpx.AsyncBaseTransport):
     """Sends requests as Nova does, through the adapter of keystoneauth1, in a thread each.
 
-    Tests intercept requests there: to answer them in this process, or by an error.
+    Tests intercept requests there: to answer them in this process, or by an error. The service may change in
+    the middle of a test.
     """
 
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
+    def __init__(self) -> None:
         self._adapter = Adapter(Session(auth=None), raise_exc=False)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -81,6 +81,8 @@ class AdapterTransport(httpx.AsyncBaseTransport):
         return await asyncio.to_thread(self._answer, request)
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
+        if not _running:
+            raise httpx.ConnectError("the test has no placement at present", request=request)
         path = request.url.raw_path.decode()
         send = getattr(self._adapter, request.method.lower())
         if path == "/allocations" and isinstance(self._adapter.put, Mock):
@@ -89,6 +91,9 @@ class AdapterTransport(httpx.AsyncBaseTransport):
         given = {} if request.method == "GET" else {"data": request.content}
         kept = ("content-type", "openstack-api-version", "x-auth-token")
         headers = {name: request.headers[name] for name in kept if name in request.headers}
-        answer = send(path, endpoint_override=self._endpoint, headers=headers, **given)
+        try:
+            answer = send(path, endpoint_override=_running[-1].endpoint, headers=headers, **given)
+        except ConnectFailure as error:
+            raise httpx.ConnectError(str(error), request=request) from error
         headers = {name: each for name, each in (answer.headers or {}).items() if name != "content-encoding"}
         return httpx.Response(answer.status_code, headers=headers, content=answer.content)
