@@ -27,7 +27,7 @@ def _stamps() -> tuple[sa.Column[Any], ...]:
 
 def _deleted() -> sa.Column[int]:
     """The id of the row once it is deleted, else 0."""
-    return sa.Column("deleted", sa.Integer, server_default="0")
+    return sa.Column("deleted", sa.Integer, default=0, server_default="0")
 
 
 cell_mappings = sa.Table(
