@@ -75,7 +75,7 @@ def test_changed_new_and_deleted_nodes_are_found(cloud: NovaCloud, fed: FedTable
     cloud.remove_node("cell1", "b")
     cloud.host("cell1", "c")
     fed.refresh(after=29.0)
-    assert fed.up == {"a", "b"}
+    assert fed.up == {"a", "b", "c"}, "a service without a node is looked for"
     fed.refresh(after=1.0)
     assert sorted(host for host in "abc" if fed.table.index(host) is not None) == ["a", "c"]
     report = fed.table.report(fed.table.index("a") or 0)
@@ -269,6 +269,16 @@ def test_hint_of_a_new_host_reads_it_at_once(cloud: NovaCloud, fed: FedTable) ->
     fed.refresh(after=1.0)
     report = fed.table.report(fed.table.index("new") or 0)
     assert (report.node, list(report.instances)) == (node, [instance])
+
+
+def test_first_node_of_a_new_service_is_found_at_the_next_look(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    fed.refresh()
+    cloud.service("cell1", "new")
+    fed.refresh(after=6)
+    cloud.node("cell1", "new")
+    fed.refresh(after=6)
+    assert len(fed.table.indexes_of_host("new")) == 1
 
 
 def test_changed_node_of_a_host_with_many_is_read_alone(cloud: NovaCloud, fed: FedTable) -> None:

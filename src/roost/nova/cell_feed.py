@@ -169,6 +169,8 @@ class CellFeed:
             for report in self._reports(host)
         ]
         self._versions = versions
+        # A compute writes the row of its service before that of its first node.
+        self._heard |= versions.keys() - self.hosts
         self._table.update(changed)
         self._tell_up()
         self._looked = began

@@ -198,7 +198,7 @@ class _OpenBridge:
         """Read all hosts anew: rows that change twice within a second have the same stamp."""
         async with self._refreshing:
             await self.feed.refresh()
-            for host in {self._table.report(index).host for index in range(len(self._table))}:
-                self.feed.node_changed(host)
-                self.feed.instances_changed(host)
+            for cell in self.feed._feeds.values():
+                for node, host in cell._hosts.items():
+                    cell.read_soon(host, node)
             await self.feed.refresh()
