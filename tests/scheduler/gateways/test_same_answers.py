@@ -6,10 +6,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
+from roost.model.allocation import KeptAllocations, sum_of
+from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.placement.errors import PlacementError
 from roost.scheduler import Scheduler, SchedulerError, SchedulerOptions
 from roost.scheduler.gateways import Gateway
@@ -20,7 +23,7 @@ from roost.scheduler.scheduler import seeds_from
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.selection import OFFERED
 from roost.storage import Database
-from support.clouds import NOW, Ask, Cloud, Kept, asks, clouds, filled, over_http
+from support.clouds import NOW, Ask, Cloud, Kept, asks, clouds, filled, over_http, uuid_of
 from support.offering import by_metrics
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -86,6 +89,84 @@ async def compare(
 
 def sequences() -> st.SearchStrategy[list[Ask]]:
     return st.integers(1, 4).flatmap(lambda count: st.tuples(*map(asks, range(count)))).map(list)
+
+
+async def moves(
+    gateway: Gateway, ledger: Ledger, requests: list[Ask], ways: list[str], chosen: random.Random
+) -> list[Any]:
+    """What comes of requests, and of moves of an instance that each of them has placed.
+
+    An instance is moved as Nova evacuates, beside what it holds; or as Nova resizes and migrates, from what a
+    migration holds for it.
+    """
+    kept = Kept()
+    scheduler = Scheduler(gateway, kept, lambda: NOW, seeds=lambda: 0)
+    found: list[Any] = []
+
+    async def decide(request: HostRequest) -> list[str]:
+        try:
+            destinations = await scheduler.select_destinations(request)
+        except (SchedulerError, PlacementError) as error:
+            found.append(type(error))
+            return []
+        found.append([(each.instance, each.selected, each.alternates) for each in destinations])
+        return [each.instance for each in destinations]
+
+    for number, (ask, way) in enumerate(zip(requests, ways, strict=True)):
+        placed = await decide(HostRequest(ask.spec, tuple(ask.instances), min_count=ask.min_count))
+        if not placed:
+            continue
+        instance, migration = chosen.choice(placed), uuid_of(0xD000 + number)
+        before = ledger.database.read_now(held_by_all)[instance]
+        if way == "beside":
+            beside = KeptAllocations(before.allocations, before.consumer.generation)
+            moved = await decide(HostRequest(ask.spec, (instance,), 1, beside={instance: beside}))
+            event(f"beside, {bool(moved)}")
+            new = found[-1][0][1].allocations if moved else {}
+            assert ledger.database.read_now(held_by_all)[instance].allocations == sum_of(
+                before.allocations, new
+            )
+        else:
+            owner = {"project_id": "project", "user_id": "user"}
+            handed = (
+                ConsumerWrite(consumer=instance, allocations={}, **owner),  # type: ignore[arg-type]
+                ConsumerWrite(consumer=migration, allocations=before.allocations, **owner),  # type: ignore[arg-type]
+            )
+            await ledger.execute(WriteAllocations(handed))
+            moved = await decide(HostRequest(ask.spec, (instance,), 1, held_by={instance: migration}))
+            event(f"held, {bool(moved)}, {ask.spec.group and ask.spec.group.policy}")
+    found.append({name: each.allocations for name, each in ledger.database.read_now(held_by_all).items()})
+    return found
+
+
+async def compare_moves(
+    folder: Path, empty: Path, cloud: Cloud, requests: list[Ask], ways: list[str], seed: int
+) -> None:
+    async with (
+        filled(folder / "local.db", cloud, empty) as local,
+        filled(folder / "http.db", cloud, empty) as remote,
+        over_http(remote) as placement,
+    ):
+        inside, over = (HostPools(cloud.table(), SchedulerOptions()) for _ in range(2))
+        expected = await moves(LocalGateway(local, inside), local, requests, ways, random.Random(seed))
+        found = await moves(HttpGateway(placement, over), remote, requests, ways, random.Random(seed))
+    for one, other in zip(expected, found, strict=True):
+        assert one == other
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    clouds(),
+    sequences(),
+    st.lists(st.sampled_from(["beside", "held by a migration"]), min_size=4, max_size=4),
+    st.integers(0, 3),
+)
+def test_both_gateways_move_instances_alike(
+    empty_database: Path, cloud: Cloud, requests: list[Ask], ways: list[str], seed: int
+) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        work = compare_moves(Path(folder), empty_database, cloud, requests, ways[: len(requests)], seed)
+        asyncio.run(work)
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
