@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from roost.nova.calls import SelectCall
 from roost.nova.rpc.endpoint import ENDING, FAILED
 from roost.nova.rpc.oslo import oslo_messaging
+from roost.nova.rpc.server import BrokerUnavailable
 from support.nova import Nova
 from support.nova_clients import SchedulerClient, deliver
 from support.rabbitmq import RabbitMQ
@@ -249,3 +250,13 @@ def test_a_call_that_its_caller_gave_up_is_not_decided(broker: RabbitMQ, tmp_pat
         assert [call.instances for call in scheduler.calls] == [("slow",), ("last",)]
 
     asyncio.run(run())
+
+
+def test_a_broker_that_refuses_a_password_is_an_error_without_it(broker: RabbitMQ) -> None:
+    async def run() -> None:
+        async with serving(broker.url().replace("guest@", "wrong-word@"), NotingScheduler()):
+            raise AssertionError("the broker takes any password")
+
+    with pytest.raises(BrokerUnavailable) as raised:
+        asyncio.run(run())
+    assert "AccessRefused" in str(raised.value) and "wrong-word" not in str(raised.value)

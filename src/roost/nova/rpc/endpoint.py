@@ -1,7 +1,7 @@
 """The methods that Nova's services call, in threads of oslo.messaging."""
 
 import concurrent.futures
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -31,14 +31,22 @@ class SchedulerEndpoint:
         calls: has each call decided.
         hints: takes the casts.
         notifications: sends those of a call's start and end.
+        count_cast: notes that a cast has arrived.
     """
 
     target = oslo_messaging.Target(version=VERSION)
 
-    def __init__(self, calls: CallsInWork, hints: Hints, notifications: CallNotifications) -> None:
+    def __init__(
+        self,
+        calls: CallsInWork,
+        hints: Hints,
+        notifications: CallNotifications,
+        count_cast: Callable[[], object] = lambda: None,
+    ) -> None:
         self._calls = calls
         self._hints = hints
         self._notifications = notifications
+        self._count_cast = count_cast
 
     def select_destinations(
         self,
@@ -75,24 +83,29 @@ class SchedulerEndpoint:
 
     def update_aggregates(self, ctxt: Mapping[str, Any], aggregates: Any) -> None:
         """Take the cast that aggregates have changed."""
+        self._count_cast()
         self._hints.aggregates_changed()
 
     def delete_aggregate(self, ctxt: Mapping[str, Any], aggregate: Any) -> None:
         """Take the cast that an aggregate is deleted."""
+        self._count_cast()
         self._hints.aggregates_changed()
 
     def update_instance_info(self, ctxt: Mapping[str, Any], host_name: str, instance_info: Any) -> None:
         """Take the cast that an instance of a host is new or has changed."""
+        self._count_cast()
         self._hints.node_changed(host_name)
         self._hints.instances_changed(host_name)
 
     def delete_instance_info(self, ctxt: Mapping[str, Any], host_name: str, instance_uuid: Any) -> None:
         """Take the cast that an instance of a host is gone."""
+        self._count_cast()
         self._hints.node_changed(host_name)
         self._hints.instances_changed(host_name)
 
     def sync_instance_info(self, ctxt: Mapping[str, Any], host_name: str, instance_uuids: Any) -> None:
         """Take the cast of the uuids of a host's instances, which each compute sends every few minutes."""
+        self._count_cast()
         self._hints.instances_changed(host_name)
 
     def _answer(self, call: SelectCall) -> tuple[NovaRemoteError | None, Any]:

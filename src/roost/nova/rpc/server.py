@@ -2,17 +2,20 @@
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 
 import structlog
 
+from roost.model.errors import OperatorError
 from roost.nova.calls import DecideCall, Hints
 from roost.nova.rpc.calls_in_work import CallsInWork
 from roost.nova.rpc.endpoint import SchedulerEndpoint
 from roost.nova.rpc.notifications import CallNotifications
 from roost.nova.rpc.oslo import oslo_messaging, rpc_server
 from roost.nova.rpc.transport import NovaTransport
-from roost.process.lane import Lane
+from roost.process.lane import CallTimedOut, Lane
+from roost.process.metrics import catalogue as metrics
 
 _log = structlog.get_logger()
 
@@ -29,6 +32,13 @@ PULSE_SECONDS = 5.0
 """Seconds between two such casts. After three of them without any message the broker counts as away."""
 
 
+class BrokerUnavailable(OperatorError):
+    """The message broker of ``transport_url`` cannot be used."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"transport_url: the message broker cannot be used: {reason}")
+
+
 class SchedulerRpcServer:
     """Takes the calls and casts of topic ``scheduler`` of the queue of all schedulers and of its own.
 
@@ -41,6 +51,7 @@ class SchedulerRpcServer:
         decide: decides a call, in the event loop that starts the server.
         hints: takes the casts.
         pulse_seconds: see `PULSE_SECONDS`.
+        start_seconds: see `START_SECONDS`.
     """
 
     def __init__(
@@ -51,12 +62,14 @@ class SchedulerRpcServer:
         hints: Hints,
         *,
         pulse_seconds: float = PULSE_SECONDS,
+        start_seconds: float = START_SECONDS,
     ) -> None:
         self._transport = transport
         self._host = host
         self._decide = decide
         self._hints = hints
         self._pulse_seconds = pulse_seconds
+        self._start_seconds = start_seconds
         self._notifications = CallNotifications(transport.conf, host)
         self._lane = Lane("rpc server")
         self._pulse_lane = Lane("rpc pulse")
@@ -90,17 +103,26 @@ class SchedulerRpcServer:
         """Connect to the broker, and take calls from now on.
 
         Raises:
-            CallTimedOut: The broker could not be reached in time.
+            BrokerUnavailable: The broker could not be reached in time, or it refused the connection.
         """
-        self._calls = CallsInWork(self._decide, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._calls = CallsInWork(self._decide, loop)
+        # Metrics are counted in the thread of the event loop.
+        count_cast = partial(loop.call_soon_threadsafe, metrics.NOVA_CASTS.inc)
+        endpoint = SchedulerEndpoint(self._calls, self._hints, self._notifications, count_cast)
         self._server = oslo_messaging.get_rpc_server(
             self._transport.rpc,
             self._transport.target(self._host),
-            [SchedulerEndpoint(self._calls, self._hints, self._notifications)],
+            [endpoint],
             server_cls=_Server,
         )
         self._server.heard = self._heard
-        await self._lane.run(self._server.start, START_SECONDS)
+        try:
+            await self._lane.run(self._server.start, self._start_seconds)
+        except CallTimedOut as error:
+            raise BrokerUnavailable(f"it did not answer within {self._start_seconds:.0f} s") from error
+        except Exception as error:  # those of oslo.messaging, kombu and amqp have no common class
+            raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
         self._heard.now()
         self._listening = True
         self._pulse = asyncio.create_task(self._send_pulses())
@@ -119,7 +141,8 @@ class SchedulerRpcServer:
         finishing = asyncio.create_task(self._lane.run(lambda: self._finish(server)))
         await asyncio.wait({finishing}, timeout=seconds)
         if not finishing.done():
-            _log.warning("calls were not decided in time, and are refused", calls=self.in_work)
+            if self.in_work:
+                _log.warning("calls were not decided in time, and are refused", calls=self.in_work)
             self._calls.give_up()
             await asyncio.wait({finishing}, timeout=CLOSE_SECONDS)
         if finishing.done():

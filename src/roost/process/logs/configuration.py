@@ -21,8 +21,9 @@ REPORT_LOGGER = "roost.process.report"
 """The logger of the reports that an operator requests by a signal. They are written at every level."""
 
 QUIET = (
-    "aiohttp", "alembic", "asyncio", "dogpile", "hpack", "httpcore", "httpx", "keystoneauth",
-    "keystonemiddleware", "oslo_policy", "sqlalchemy", "stevedore", "urllib3",
+    "aiohttp", "alembic", "amqp", "asyncio", "dogpile", "hpack", "httpcore", "httpx", "keystoneauth",
+    "keystonemiddleware", "kombu", "oslo.messaging", "oslo_messaging", "oslo_policy", "oslo_service",
+    "sqlalchemy", "stevedore", "urllib3",
 )  # fmt: skip
 """Libraries whose records are logged only from warnings on, unless the options say otherwise."""
 

@@ -1,0 +1,46 @@
+"""oslo.messaging in a process: of which commands, and what it does to the standard library."""
+
+import subprocess
+import sys
+
+from roost.bench.loopback import free_port
+
+
+def python(*statements: str) -> str:
+    """The output of statements in a process that fails on warnings."""
+    command = [sys.executable, "-W", "error", "-c", "\n".join(statements)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_other_commands_do_not_import_it() -> None:
+    shown = python(
+        "import sys, roost.cli.main, roost.cli.programs, roost.server.programs",
+        "print([name for name in ('oslo_messaging', 'eventlet') if name in sys.modules])",
+    )
+    assert shown == "[]"
+
+
+def test_nothing_is_patched() -> None:
+    shown = python(
+        "import roost.nova.rpc.server",
+        "from eventlet import patcher",
+        "modules = ('os', 'select', 'socket', 'thread', 'time')",
+        "print([each for each in modules if patcher.is_monkey_patched(each)])",
+    )
+    assert shown == "[]"
+
+
+def test_a_broker_that_is_away_at_the_start_is_an_error_in_words() -> None:
+    shown = python(
+        "import asyncio",
+        "from roost.nova.rpc.server import BrokerUnavailable, SchedulerRpcServer",
+        "from roost.nova.rpc.transport import open_transport",
+        f"transport = open_transport([], 'rabbit://guest:word@127.0.0.1:{free_port()}/')",
+        "async def start():",
+        "    await SchedulerRpcServer(transport, 'one', None, None, start_seconds=1).start()",
+        "try:",
+        "    asyncio.run(start())",
+        "except BrokerUnavailable as error:",
+        "    print(error)",
+    )
+    assert shown == "transport_url: the message broker cannot be used: it did not answer within 1 s"
