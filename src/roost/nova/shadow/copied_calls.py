@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import kombu
+import kombu.exceptions
 
 from roost.nova.broker import BrokerAddress, RabbitOptions
 from roost.nova.calls import SelectCall
@@ -44,7 +45,10 @@ class CopiedCalls:
     """Reads copies of calls in a thread, and hands them to the event loop.
 
     ``take`` is called in the event loop that starts it, and returns at once. ``exchange``: of Nova's services
-    (``control_exchange``). ``name``: of this process, for the name of the queue.
+    (``control_exchange``). ``name``: of this process, for the name of the queue. ``retry_seconds``: between
+    two attempts to connect.
+
+    ``connected``: the queue is read now. ``tries``: attempts to connect so far.
     """
 
     def __init__(
@@ -56,13 +60,15 @@ class CopiedCalls:
         *,
         exchange: str,
         name: str,
+        retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         self._brokers = brokers
         self._virtual_host = virtual_host
         self._options = options
         self._take = take
         self._exchange = exchange
-        self._queue = f"roost-shadow.{name}.{uuid.uuid4()}"
+        self._retry_seconds = retry_seconds
+        self.queue = f"roost-shadow.{name}.{uuid.uuid4()}"
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -70,6 +76,7 @@ class CopiedCalls:
             __name__, "copies of Nova's calls cannot be read", "copies of Nova's calls are read again"
         )
         self.connected = False
+        self.tries = 0
 
     @property
     def failure(self) -> str | None:
@@ -89,17 +96,16 @@ class CopiedCalls:
             await asyncio.to_thread(self._thread.join, 2 * CONNECT_SECONDS)
 
     def _run(self) -> None:
-        number = 0
         while not self._ending.is_set():
-            broker = self._brokers[number % len(self._brokers)]
-            number += 1
+            broker = self._brokers[self.tries % len(self._brokers)]
+            self.tries += 1
             try:
                 self._read(broker)
             except _ERRORS as error:
                 self._outages.failed(broker=f"{broker.host}:{broker.port}", error=str(error))
             finally:
                 self.connected = False
-            self._ending.wait(RETRY_SECONDS)
+            self._ending.wait(self._retry_seconds)
 
     def _read(self, broker: BrokerAddress) -> None:
         """Read copies from a broker until the end. Raises the errors of kombu."""
@@ -118,7 +124,7 @@ class CopiedCalls:
             # Passive: the exchange is Nova's, and has whatever properties Nova gave it.
             exchange = kombu.Exchange(self._exchange, type="topic", passive=True)
             queue = kombu.Queue(
-                self._queue,
+                self.queue,
                 exchange,
                 routing_key=TOPIC,
                 exclusive=True,
@@ -130,8 +136,9 @@ class CopiedCalls:
                     "x-max-length": MOST_QUEUED,
                 },
             )
+            # A channel of the connection itself: the default one would try again by itself for seconds.
             with kombu.Consumer(
-                connection, queues=[queue], callbacks=[self._received], accept=["json"], no_ack=True
+                connection.channel(), queues=[queue], callbacks=[self._received], accept=["json"], no_ack=True
             ):
                 self.connected = True
                 self._outages.succeeded()
@@ -149,6 +156,7 @@ class CopiedCalls:
 
 _ERRORS: Final = (
     OSError,
+    kombu.exceptions.KombuError,
     *kombu.Connection("amqp://").connection_errors,
     *kombu.Connection("amqp://").channel_errors,
 )
