@@ -5,7 +5,9 @@ import pytest
 from roost.server.process import ProcessPart
 from roost.server.programs import COMMANDS, PARTS, part_named
 
-OF_OTHERS = {"cell0_mapping", "cell", "agents_api", "neighbours"}
+OF_OTHERS = {"cell0_mapping", "cell", "agents_api", "neighbours"} | {
+    each for each in PARTS if each.startswith(("bridge", "nova"))
+}
 """The parts for which `roost up` has others of its own, and the service that it does not have."""
 
 

@@ -36,7 +36,7 @@ connection, profiles                          address and token of a service
 service_client                                the HTTP client of services
 workers, listen_options                       options of commands that serve
 options, numbers                              options and parameter types
-configuration                                 options of configuration files
+configuration, nova_configuration             options of configuration files, those of nova.conf
 databases, record_sources                     the databases and records that commands read
 output, tables, progress                      printed results, tables as text, progress
 instance_history                              histories of instances as text

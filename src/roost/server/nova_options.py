@@ -41,6 +41,11 @@ class NovaSchedulerOptions(SchedulingOptions, frozen=True, kw_only=True, group="
     host: str
 
     @property
+    def is_shadow(self) -> bool:
+        """True if calls are compared and not answered."""
+        return self.bridge.mode == "shadow"
+
+    @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
         urls = super().databases
         urls["[nova_bridge] connection"] = urls.pop("[api_database] connection")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from roost.nova.database.cells import NovaCells
     from roost.nova.feed import NovaFeed
     from roost.nova.rpc.server import SchedulerRpcServer
+    from roost.nova.shadow.copied_calls import CopiedCalls
     from roost.placement.client import HttpPlacement
     from roost.placement.interface import Placement
     from roost.records import RecordQueue
@@ -100,6 +101,7 @@ class Process(Generic[Own_co]):
     nova_cells: "NovaCells"
     nova_feed: "NovaFeed"
     nova_rpc: "SchedulerRpcServer"
+    nova_copies: "CopiedCalls"
 
     def __init__(
         self,

@@ -64,6 +64,7 @@ PARTS: Final = {
     "nova_audit": f"{_HERE}.nova_upkeep:NovaAuditPart",
     "nova_attempts": f"{_HERE}.nova_upkeep:NovaAttemptsPart",
     "nova_calls": f"{_HERE}.nova:NovaCallsPart",
+    "nova_shadow": f"{_HERE}.nova_shadow:NovaShadowPart",
     "placement_api": f"{_HERE}.placement:PlacementApiPart",
 }
 """The module and the class of each part, in the order in which the parts of a process open.
@@ -113,7 +114,8 @@ COMMANDS: Final = {
         "nova_audit",
         "nova_attempts",
         "nova_calls",
-        ready=("placement", "nova_hosts", "nova_calls"),
+        "nova_shadow",
+        ready=("placement", "nova_hosts", "nova_calls", "nova_shadow"),
     ),
     "neighbours": _has("neighbours", ready=("neighbours",)),
     "up": _has(

@@ -7,10 +7,13 @@ machine         disk, processors, open files, port
 service         the running service and its metrics
 conductor       databases of the conductors and cells, placement and scheduler over HTTP, records
 scheduler       placement over HTTP, hosts, cells, node journal, records
+nova            nova.conf, the bridge's database, the broker, placement, Nova's databases and schedulers
 agent           options, tokens and directories of an agent, the endpoint of its cell: `roost agent --check`
 """
 
 import asyncio
+import contextlib
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -20,11 +23,13 @@ from rich.text import Text
 
 from roost.cli.configuration import placement_source
 from roost.cli.doctor import conductor, configuration, database, machine, scheduler, service
-from roost.cli.doctor.check import Deployment, DoctorFinding, run_checks
+from roost.cli.doctor.check import Deployment, DoctorCheck, DoctorFinding, run_checks
 from roost.cli.listen_options import ListenOptions, listening
+from roost.cli.nova_configuration import is_nova_conf
 from roost.cli.options import config_files, placement_database, settings
 from roost.cli.output import as_json, print_json
 from roost.cli.workers import WorkerCount
+from roost.model.errors import OperatorError
 
 CHECKS: Final = (*configuration.CHECKS, *database.CHECKS, *machine.CHECKS, *service.CHECKS)
 """All checks, in the order in which they run: a check follows those whose results it needs."""
@@ -64,8 +69,8 @@ def doctor(
     """Check a configuration and what it names, and say what to change.
 
     Takes the options of 'roost serve', or with --scheduler, --conductor or --cell-conductor those of these
-    programs. Nothing is changed, and the service may run meanwhile or not. An agent's is checked by
-    'roost agent --check'.
+    programs, or with a nova.conf those of 'roost nova-scheduler'. Nothing is changed, and the service may run
+    meanwhile or not. An agent's is checked by 'roost agent --check'.
 
     Exit status: 0 all is well, 1 there are warnings, 2 there are failures.
     """
@@ -74,13 +79,27 @@ def doctor(
     source = placement_source(config_files, settings)
     conducts = conducts or cell is not None
     deployment = Deployment(source, listening, database, workers, metrics, schedules or conducts, cell)
-    checks = OF_CONDUCTORS if conducts else OF_SCHEDULERS if schedules else CHECKS
+    checks = _checks(deployment, conducts)
     try:
         findings = list(run_checks(checks, deployment))
     finally:
         asyncio.run(deployment.close())
     print_findings(findings, as_json=as_json)
     raise SystemExit(status_of(findings))
+
+
+def _checks(deployment: Deployment, conducts: bool) -> Sequence[DoctorCheck[Deployment]]:
+    """Return the checks of the program that a deployment is of."""
+    if deployment.schedules:
+        return OF_CONDUCTORS if conducts else OF_SCHEDULERS
+    with contextlib.suppress(OperatorError):
+        # A file that cannot be read is a finding of the first check.
+        if is_nova_conf(deployment.source):
+            # Imported only here: other programs know nothing of Nova's databases.
+            from roost.cli.doctor import nova
+
+            return nova.CHECKS
+    return CHECKS
 
 
 def status_of(findings: list[DoctorFinding]) -> int:

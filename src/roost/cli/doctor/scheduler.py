@@ -50,6 +50,11 @@ def check_placement(deployment: Deployment) -> Iterator[DoctorVerdict]:
     if options.database is not None:
         yield DoctorVerdict("skip", "not checked: the scheduler decides on the ledger itself")
         return
+    yield from judge_placement(options)
+
+
+def judge_placement(options: SchedulingOptions) -> Iterator[DoctorVerdict]:
+    """Judge the placement service that a scheduler with these options reaches over HTTP."""
     try:
         newest, is_roost = asyncio.run(_ask_placement(options))
     except (httpx.HTTPError, PlacementError, IdentityUnavailable, OSError) as error:

@@ -502,6 +502,28 @@ NOVA_OUTSTANDING: Final = Gauge(
     "It falls back between bursts. One that only grows: computes do not take their instances.",
     across="max",
 )
+NOVA_COMPARISONS: Final = Counter(
+    "roost_nova_comparisons_total",
+    "Decisions of shadow mode that were compared with the claims of Nova's scheduler, for each instance.",
+    "`roost nova-scheduler report` has the reasons. `dropped`: too many calls waited for Nova's claim, or a "
+    "database did not answer.",
+    (
+        Label(
+            "outcome",
+            "`same`, `tie`, `other`, `roost_refused`, `nova_refused`, `both_refused`, `failed` or `dropped`.",
+            (
+                "same",
+                "tie",
+                "other",
+                "roost_refused",
+                "nova_refused",
+                "both_refused",
+                "failed",
+                "dropped",
+            ),
+        ),
+    ),
+)
 
 NOVA_UNANSWERED: Final = Gauge(
     "roost_nova_unanswered_claims",

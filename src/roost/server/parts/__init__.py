@@ -7,5 +7,6 @@ conductors   the conductors of cells, the super conductor with its aggregates, a
 agents       the endpoint of a cell's agents
 nova         the bridge to Nova: its database, hosts and calls
 nova_upkeep  what the bridge does beside its calls: the audit, and the ends of attempts
+nova_shadow  its shadow mode: calls are compared and not answered
 neighbours   the small service of ports and accelerators
 """

@@ -96,7 +96,7 @@ class NovaServicePart(ProcessPart[NovaSchedulerOptions]):
 
 
 class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
-    """The answers to Nova's calls over the message broker."""
+    """The answers to Nova's calls over the message broker; none in shadow mode."""
 
     def check(self, options: NovaSchedulerOptions) -> None:
         try:
@@ -107,10 +107,12 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
             ) from error
 
     async def open(self, process: Process[NovaSchedulerOptions]) -> None:
+        options = process.options
+        if options.is_shadow:
+            return
         from roost.nova.rpc.server import SchedulerRpcServer
         from roost.nova.rpc.transport import open_transport
 
-        options = process.options
         assert isinstance(process.scheduler, Scheduler)
         networks = NovaNetworks.configured(options.source, options.scheduler)
         process.stack.push_async_callback(networks.close)
@@ -134,6 +136,8 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
         await server.start()
 
     def readiness(self, process: Process[NovaSchedulerOptions]) -> Sequence[HealthCheck]:
+        if process.options.is_shadow:
+            return ()
         server = process.nova_rpc
 
         def judge(_: Exception | None) -> str | None:
@@ -145,7 +149,7 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
 
 
 def _has_row(options: NovaSchedulerOptions) -> bool:
-    return options.bridge.service_row and options.bridge.mode == "serve"
+    return options.bridge.service_row and not options.is_shadow
 
 
 def _main(options: NovaSchedulerOptions) -> DatabaseUrl:

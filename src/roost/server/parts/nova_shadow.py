@@ -1,0 +1,91 @@
+"""Shadow mode of the bridge to Nova: copies of calls are decided without a claim, and compared."""
+
+from collections.abc import Sequence
+
+from roost.model.errors import OperatorError
+from roost.nova.broker import RabbitOptions, broker_addresses, virtual_host
+from roost.nova.instance_source import CellInstances
+from roost.nova.networks import NovaNetworks
+from roost.nova.shadow.comparison_store import ComparisonStore
+from roost.nova.shadow.shadow_runs import ShadowOptions, ShadowRuns
+from roost.nova.shadow.tables import SCHEMA
+from roost.scheduler import Scheduler
+from roost.scheduler.gateways import Gateway
+from roost.scheduler.gateways.unclaimed import (
+    HttpUnclaimedGateway,
+    JudgingPools,
+    LocalUnclaimedGateway,
+    ReadPlacement,
+)
+from roost.server.nova_options import NovaSchedulerOptions
+from roost.server.process import Process, ProcessPart, prepare_database
+from roost.web.health import HealthCheck
+
+
+class NovaShadowPart(ProcessPart[NovaSchedulerOptions]):
+    """The decisions of shadow mode. With another mode it does nothing."""
+
+    def check(self, options: NovaSchedulerOptions) -> None:
+        if options.is_shadow and not broker_addresses(options.nova.transport_url or ""):
+            raise OperatorError("[DEFAULT] transport_url: shadow mode needs the URL of a RabbitMQ")
+
+    def prepare(self, options: NovaSchedulerOptions) -> None:
+        if options.is_shadow:
+            assert options.api_database is not None
+            # The table is made without being asked: nothing but shadow mode has it.
+            prepare_database(options.api_database, upgrade=True, schema=SCHEMA)
+
+    async def open(self, process: Process[NovaSchedulerOptions]) -> None:
+        options = process.options
+        if not options.is_shadow:
+            return
+        # Imported only here: kombu comes with the extra.
+        from roost.nova.shadow.copied_calls import CopiedCalls
+
+        assert process.hosts is not None and process.api is not None
+        pools = JudgingPools(process.hosts.table, options.scheduler)
+        networks = NovaNetworks.configured(options.source, options.scheduler)
+        process.stack.push_async_callback(networks.close)
+        runs = ShadowRuns(
+            Scheduler(
+                await _gateway(process, pools),
+                process.records,
+                process.clock,
+                seeds=process.seeds,
+                words=process.words,
+            ),
+            pools,
+            process.placement,
+            CellInstances(process.nova_cells),
+            ComparisonStore(process.api, process.clock),
+            ShadowOptions(options.nova.rpc_response_timeout, options.scheduler.host_subset_size),
+            refresh=process.nova_feed.words.look,
+            filled=networks.filled,
+            clock=process.clock,
+        )
+        process.stack.push_async_callback(runs.close)
+        url = options.nova.transport_url or ""
+        rabbit = options.source.read(RabbitOptions)
+        process.nova_copies = copies = CopiedCalls(
+            broker_addresses(url),
+            virtual_host(url),
+            rabbit,
+            runs.take,
+            exchange=rabbit.control_exchange,
+            name=options.host,
+        )
+        process.stack.push_async_callback(copies.stop)
+        copies.start()
+
+    def readiness(self, process: Process[NovaSchedulerOptions]) -> Sequence[HealthCheck]:
+        if not process.options.is_shadow:
+            return ()
+        copies = process.nova_copies
+        return (HealthCheck("broker", judge=lambda _: copies.failure),)
+
+
+async def _gateway(process: Process[NovaSchedulerOptions], pools: JudgingPools) -> Gateway:
+    if process.ledger is not None:
+        return LocalUnclaimedGateway(process.ledger, pools)
+    placement = await process.stack.enter_async_context(ReadPlacement.configured(process.options.source))
+    return HttpUnclaimedGateway(placement, pools)
