@@ -125,7 +125,9 @@ def _metrics(row: NodeRow) -> dict[str, float]:
     return {
         each["name"]: float(int(each["value"] * (100 if each["name"] in _IN_HUNDREDTHS else 1)))
         for each in (found if isinstance(found, list) else ())
-        if isinstance(each, dict) and "name" in each and isinstance(each.get("value"), int | float)
+        if isinstance(each, dict)
+        and isinstance(each.get("name"), str)
+        and isinstance(each.get("value"), int | float)
     }
 
 
@@ -135,4 +137,4 @@ def _pools(row: NodeRow) -> tuple[dict[str, Any], ...]:
     if isinstance(found, dict):
         members = found.get("nova_object.data")
         found = members.get("objects") if isinstance(members, dict) else [found] if found else []
-    return tuple(each for each in found or () if isinstance(each, dict))
+    return tuple(each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()

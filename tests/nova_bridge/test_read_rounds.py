@@ -1,0 +1,64 @@
+"""Rounds of reads: one that hangs is left running, and an error is told."""
+
+import asyncio
+
+import pytest
+
+from roost.nova.read_rounds import ReadRounds
+
+
+def test_read_that_hangs_is_made_once_and_holds_up_no_other() -> None:
+    async def run() -> None:
+        rounds = ReadRounds(0.01)
+        answers = asyncio.Event()
+        begun: list[str] = []
+
+        async def hangs() -> None:
+            begun.append("hangs")
+            await answers.wait()
+
+        async def quick() -> None:
+            begun.append("quick")
+
+        for _ in range(3):
+            await rounds.make({"hangs": hangs, "quick": quick})
+        assert sorted(begun) == ["hangs", "quick", "quick", "quick"]
+        answers.set()
+        await rounds.make({"hangs": hangs})
+        await rounds.make({"hangs": hangs})
+        assert begun.count("hangs") == 2
+        await rounds.cancel()
+
+    asyncio.run(run())
+
+
+def test_error_of_a_read_is_raised_and_the_read_is_made_again() -> None:
+    async def run() -> None:
+        rounds = ReadRounds(60.0)
+
+        async def fails() -> None:
+            raise ZeroDivisionError
+
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                await rounds.make({"fails": fails})
+
+    asyncio.run(run())
+
+
+def test_cancelled_read_has_ended() -> None:
+    async def run() -> None:
+        rounds = ReadRounds(0.01)
+        ended: list[str] = []
+
+        async def hangs() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("hangs")
+
+        await rounds.make({"hangs": hangs})
+        await rounds.cancel("hangs", "unknown")
+        assert ended == ["hangs"]
+
+    asyncio.run(run())
