@@ -20,7 +20,7 @@ from roost.nova.audit.rounds import (
     bridge_audit_tenure,
 )
 from roost.nova.audit.suspects import LatestRows
-from roost.nova.audit.unanswered import BESIDE, BURIED, FORGOTTEN
+from roost.nova.audit.unanswered import BESIDE, BURIED, FORGOTTEN, SHELVED
 from roost.nova.database.cells import NovaCells
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.service import PlacementService
@@ -33,7 +33,7 @@ from roost.state.api_database.tables import SCHEMA
 from roost.state.leases import renew
 from roost.storage import Database, DatabaseUnavailable
 from support.ledgers import opened
-from support.nova_clouds import NovaCloud, cell_uuid, node_uuid
+from support.nova_clouds import EPOCH, NovaCloud, cell_uuid, node_uuid
 from support.nova_traces import action, buried, instance_uuid, mapped, migration, placed, requested
 from support.upgrading import upgrade_empty
 
@@ -385,6 +385,43 @@ def test_part_of_a_shared_provider_is_known_by_the_record_alone(tmp_path: Path) 
         for _ in range(2):
             await now.round()
         assert await now.holds("moved") == {node_uuid("a"): {"VCPU": 2}, SHARED: {"DISK_GB": 10}}
+
+    on(tmp_path, work)
+
+
+async def killed_unshelve(now: Audited) -> None:
+    """A scheduler has claimed for an instance that is shelved, and died before its answer."""
+    requested(now.cloud, "shelved")
+    placed(now.cloud, "shelved", "cell1", None, vm_state="shelved_offloaded", launched_at=EPOCH)
+    await now.claim("shelved", "a")
+    action(now.cloud, "cell1", "shelved", "shelve", ("compute_shelve_instance", "a", "Success"))
+    action(now.cloud, "cell1", "shelved", "unshelve", ("schedule_instances", "conductor", "Error"))
+
+
+def test_claim_of_an_unshelve_that_failed_is_freed(tmp_path: Path) -> None:
+    async def work(now: Audited) -> None:
+        await killed_unshelve(now)
+        await now.round()
+        assert await now.kinds() == {instance_uuid("shelved"): SHELVED}
+        await now.round()
+        assert await now.holds("shelved") == {} and await now.findings() == []
+
+    on(tmp_path, work)
+
+
+@pytest.mark.parametrize("began", ["task", "action", "host"])
+def test_an_unshelve_that_goes_on_explains_its_claim(tmp_path: Path, began: str) -> None:
+    async def work(now: Audited) -> None:
+        await killed_unshelve(now)
+        await now.round()
+        if began == "task":
+            now.cloud.instance("cell1", "shelved", None, task_state="unshelving")
+        elif began == "action":
+            action(now.cloud, "cell1", "shelved", "unshelve", request="req-2")
+        else:
+            now.cloud.instance("cell1", "shelved", "a", vm_state="active")
+        await now.round()
+        assert await now.findings() == [] and await now.holds("shelved")
 
     on(tmp_path, work)
 

@@ -222,6 +222,23 @@ def test_a_call_that_comes_to_another_process_is_answered_from_what_is_held(
     bridged(work)
 
 
+def test_audit_that_judged_a_claim_before_it_was_answered_frees_nothing(
+    bridged: Callable[[Work], None],
+) -> None:
+    async def work(bridge: Bridge) -> None:
+        # An unshelve whose first answer was lost: the instance is in a cell, and on no host.
+        bridge.facts_of[UUID] = InstanceFacts("cell1", None, None)
+        await bridge.hold(UUID, 2)
+        held = bridge.held()
+        free = msgspec.structs.replace(holding(UUID, {}), generation=1)
+        assert await bridge.hosts() == [["host2"]]
+        with pytest.raises(ConcurrentUpdate):
+            await bridge.ledger.execute(WriteAllocations((free,)))
+        assert bridge.held() == held
+
+    bridged(work)
+
+
 def test_what_is_held_for_another_request_is_no_answer(bridged: Callable[[Work], None]) -> None:
     async def work(bridge: Bridge) -> None:
         await bridge.hold(UUID, 2)

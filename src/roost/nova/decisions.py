@@ -4,7 +4,7 @@ An instance of a call usually holds nothing. If it does, the claim is refused as
 the instance tell which of three cases it is:
 
     its host is being evacuated, and it holds of that host ─▶ claimed beside what it holds
-    no host has it, and it holds what this request asks for ─▶ the call came twice: the same answer, no write
+    no host has it, and it holds what this request asks for ─▶ the call came twice: the same answer, no claim
     anything else                                           ─▶ AllocationUpdateFailed: somebody has moved it
 
 The facts are read only then, so that they cost usual calls nothing.
@@ -23,8 +23,9 @@ from roost.ledger import Held, LedgerError
 from roost.model.allocation import KeptAllocations, total
 from roost.model.spec import Destination, RequestSpec
 from roost.nova.calls import NovaRefusal, SelectCall, no_valid_host
-from roost.nova.instance_facts import InstanceSource, UnfinishedMigration
+from roost.nova.instance_facts import InstanceFacts, InstanceSource, UnfinishedMigration
 from roost.nova.networks import NetworksUnknown
+from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.placement.interface import Placement
 from roost.process.metrics import catalogue as metrics
@@ -171,12 +172,12 @@ class NovaDecisions:
             raise _moved(request.instances) from conflict
         facts = {name: await self._instances.facts(name) for name in held}
         if all(each is None or each.host is None for each in facts.values()):
-            return await self._again(request, held)
+            return await self._answered(await self._again(request, held), held, facts)
         if len(request.instances) == 1:
             [instance] = request.instances
             evacuation = None if (fact := facts[instance]) is None else fact.evacuation
             if evacuation is not None:
-                return await self._evacuated(request, held[instance], evacuation)
+                return await self._evacuated(request, held, facts, evacuation)
         raise _moved(held) from conflict
 
     async def _again(self, request: HostRequest, held: Mapping[str, Held]) -> tuple[Destination, ...]:
@@ -202,10 +203,15 @@ class NovaDecisions:
             raise _moved(held) from error
 
     async def _evacuated(
-        self, request: HostRequest, held: Held, evacuation: UnfinishedMigration
+        self,
+        request: HostRequest,
+        holdings: Mapping[str, Held],
+        facts: Mapping[str, InstanceFacts | None],
+        evacuation: UnfinishedMigration,
     ) -> tuple[Destination, ...]:
         """Claim a host beside the one that an instance leaves, unless the same call has done so before."""
         [instance] = request.instances
+        held = holdings[instance]
         table = self._scheduler.table
         source = {table.nodes[index] for index in table.indexes_of_host(evacuation.source_host)}
         found = [await self._placement.provider(each) for each in held.allocations]
@@ -219,8 +225,37 @@ class NovaDecisions:
                 raise _moved([instance]) from None
         known = await self._recorded(request)
         if known is not None and known[0].selected.node in hosts - source and _holds(held, known[0]):
-            return known
+            return await self._answered(known, holdings, facts)
         raise _moved([instance])
+
+    async def _answered(
+        self,
+        found: tuple[Destination, ...],
+        held: Mapping[str, Held],
+        facts: Mapping[str, InstanceFacts | None],
+    ) -> tuple[Destination, ...]:
+        """Return destinations that are claimed already, for instances that hold something.
+
+        Allocations of an instance that is in a cell are written again as they are. An audit that has found
+        that nobody answered for them frees nothing then: their generation is another one.
+        """
+        writes = tuple(
+            ConsumerWrite(
+                consumer=name,
+                allocations=each.allocations,
+                project_id=each.consumer.project_id,
+                user_id=each.consumer.user_id,
+                generation=each.consumer.generation,
+            )
+            for name, each in held.items()
+            if facts[name] is not None
+        )
+        if writes:
+            try:
+                await self._placement.write_allocations(writes)
+            except ConcurrentUpdate as error:
+                raise _moved(held) from error
+        return found
 
     async def _recorded(self, request: HostRequest) -> tuple[Destination, ...] | None:
         await self._records.flush(FLUSH_SECONDS)

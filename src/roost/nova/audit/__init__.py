@@ -7,9 +7,9 @@
 
 Nova's conductor does not repeat a call of its scheduler. A scheduler that dies between the claim and its
 answer, or answers after the conductor has given up, leaves a claim: of a boot, whose instance is in cell0
-then; of an evacuation, beside the claim on the host that is down. A claim of an unshelve is not looked for:
-the next unshelve is answered with it, and the instance's deletion frees it. One of a resize or migration is
-overwritten by Nova's conductor.
+then; of an evacuation, beside the claim on the host that is down; of an unshelve. Nova's conductor overwrites
+one of a resize or migration. A later call may be answered with such a claim: it is written again then, so
+that the audit, which frees at the generation that it read, does not take it away.
 
 A finding is confirmed when two rounds saw the same claim at the same generation. A round in which a database
 does not answer confirms nothing.

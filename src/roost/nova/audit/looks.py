@@ -6,7 +6,7 @@ from itertools import islice
 
 from roost.ledger import Held
 from roost.nova.audit.unanswered import BESIDE, ClaimSuspect, InstanceTraces, kind_of, unanswered
-from roost.nova.database.actions import EVACUATE, read_actions
+from roost.nova.database.actions import read_actions
 from roost.nova.database.cells import CELL0, NovaCell
 from roost.nova.database.evacuations import read_evacuations
 from roost.nova.database.migrations import read_unfinished
@@ -41,12 +41,12 @@ class AuditLook:
         self._hosts: dict[str, str | None] = {}
 
     async def at(
-        self, suspects: Iterable[ClaimSuspect], evacuated: Collection[str]
+        self, suspects: Iterable[ClaimSuspect], moved: Collection[str]
     ) -> list[tuple[AuditFinding, Held]]:
         """Return the claims of suspects that nobody answered for, each with what its instance holds.
 
-        ``evacuated``: the instances that may hold of a second host; no other instance that is in a cell is
-        suspected.
+        ``moved``: the instances of cells that may hold more than their rows say; no other instance that is
+        in a cell is suspected.
 
         Raises:
             CellsUnread: a cell does not answer, so nothing is certain.
@@ -55,7 +55,7 @@ class AuditLook:
         """
         found: list[tuple[AuditFinding, Held]] = []
         for some in _slices(suspects):
-            traces = await self._traces([each.instance for each in some], evacuated)
+            traces = await self._traces([each.instance for each in some], moved)
             suspected = [each for each in some if kind_of(traces[each.instance]) is not None]
             held = await self._placement.holdings([each.instance for each in suspected])
             for suspect in suspected:
@@ -68,15 +68,12 @@ class AuditLook:
                     found.append((finding, holds))
         return found
 
-    async def _traces(
-        self, instances: Collection[str], evacuated: Collection[str]
-    ) -> dict[str, InstanceTraces]:
+    async def _traces(self, instances: Collection[str], moved: Collection[str]) -> dict[str, InstanceTraces]:
         requested, mapped = await self._api.read(read_api_traces(instances))
-        moved = [each for each in instances if each in evacuated and each not in requested]
         lost = [
             each
             for each in instances
-            if each not in requested and (mapped.get(each, CELL0) == CELL0 or each in evacuated)
+            if each not in requested and (mapped.get(each, CELL0) == CELL0 or each in moved)
         ]
         found = {
             name: InstanceTraces(requested=name in requested, mapped=mapped.get(name)) for name in instances
@@ -89,7 +86,7 @@ class AuditLook:
             try:
                 for row in (await cell.database.read(read_row_traces(lost))).values():
                     rows[row.uuid][cell.uuid] = row
-                here = [name for name in moved if cell.uuid in rows[name]]
+                here = [name for name in lost if name in moved and cell.uuid in rows[name]]
                 more.update(await _moves(cell, here))
             except StorageError as error:
                 unread[cell.name] = str(error)
@@ -126,7 +123,7 @@ async def _moves(cell: NovaCell, instances: Collection[str]) -> dict[str, Instan
         return {}
     evacuations = await cell.database.read(read_evacuations(instances))
     unfinished = await cell.database.read(read_unfinished(instances))
-    actions = await cell.database.read(read_actions(instances, EVACUATE))
+    actions = await cell.database.read(read_actions(instances))
     return {
         name: InstanceTraces(
             migrations=[each for each in unfinished if each.instance == name],

@@ -10,7 +10,7 @@ from roost.ledger import Held
 from roost.model.allocation import Allocations
 from roost.nova.audit.looks import AuditLook, CellsUnread
 from roost.nova.audit.suspects import Suspects
-from roost.nova.audit.unanswered import BESIDE, ClaimSuspect, suspect_of
+from roost.nova.audit.unanswered import BESIDE, SHELVED, ClaimSuspect, suspect_of
 from roost.nova.database.cells import NovaCells
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
@@ -162,35 +162,38 @@ class NovaAudit:
         cells = [*self._cells.cells.values(), cell0]
         suspects: dict[str, ClaimSuspect] = {}
 
-        def suspect(found: Iterable[ClaimSuspect]) -> None:
+        def suspect(more: Iterable[ClaimSuspect]) -> None:
             """Add suspects. The first recorded claim of an instance counts: it is the last one."""
-            for each in found:
+            for each in more:
                 known = suspects.get(each.instance)
                 if known is None or known.claimed is None:
                     suspects[each.instance] = each
 
-        evacuated: set[str] = set()
+        moved: set[str] = set()
         for cell in cells:
             try:
                 if cell is cell0:
                     suspect(await self._suspects.buried(cell0))
                 else:
-                    moved = await self._suspects.evacuated(cell)
-                    suspect(moved)
-                    evacuated |= {each.instance for each in moved}
+                    found = [
+                        *await self._suspects.evacuated(cell),
+                        *await self._suspects.unshelved(cell),
+                    ]
+                    suspect(found)
+                    moved |= {each.instance for each in found}
             except StorageError as error:
                 raise CellsUnread({cell.name: str(error)}) from error
         suspect(map(suspect_of, last))
-        evacuated |= {each.subject for each in last if each.kind == BESIDE}
+        moved |= {each.subject for each in last if each.kind in (BESIDE, SHELVED)}
         look = AuditLook(self._cells.api, cells, self._placement, self._table)
-        found = await look.at(suspects.values(), evacuated)
+        findings = await look.at(suspects.values(), moved)
         # These may be many, so that they are judged as they are read. An instance is judged once.
         judged = set(suspects)
         async for some in self._suspects.of_records(self._context.clock()):
             new = {each.instance: each for each in reversed(some) if each.instance not in judged}
             judged |= new.keys()
-            found += await look.at(new.values(), evacuated)
-        return len(judged), found
+            findings += await look.at(new.values(), moved)
+        return len(judged), findings
 
     async def _judged(
         self, lease: HeldLease, last: Iterable[AuditFinding], found: Iterable[tuple[AuditFinding, Held]]

@@ -1,17 +1,18 @@
 """The instances that may hold a claim that nobody answered for.
 
 A scheduler that dies right after a claim loses the record of its run. So most suspects come from Nova's own
-databases: instances in cell0, and evacuations that no host has taken. The records add instances of which Nova
-has nothing left.
+databases: instances in cell0, evacuations that no host has taken, and unshelves that failed. The records add
+instances of which Nova has nothing left.
 """
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 
-from roost.nova.audit.unanswered import ClaimSuspect
+from roost.nova.audit.unanswered import ClaimSuspect, fails_to_unshelve
+from roost.nova.database.actions import UNSHELVE, read_actions
 from roost.nova.database.cells import NovaCell
 from roost.nova.database.evacuations import read_untaken
-from roost.nova.database.traces import read_latest_rows
+from roost.nova.database.traces import read_latest_rows, read_offloaded
 from roost.records import RunWithAttempts, Search, SearchableRecords
 from roost.records.records import SECONDS_PER_DAY, Records
 
@@ -76,6 +77,15 @@ class Suspects:
         rows = await cell.database.read(read_untaken(latest.after, MOST_ROWS))
         latest.read(row.id for row in rows)
         return [await self.recorded(ClaimSuspect(each)) for each in {row.instance: None for row in rows}]
+
+    async def unshelved(self, cell: NovaCell) -> list[ClaimSuspect]:
+        """Return the suspects among a cell's shelved instances: their last unshelve has failed.
+
+        Raises: `StorageError`.
+        """
+        names = await cell.database.read(read_offloaded(MOST_ROWS))
+        actions = await cell.database.read(read_actions(names, UNSHELVE)) if names else {}
+        return [ClaimSuspect(name) for name, some in actions.items() if fails_to_unshelve(some)]
 
     async def recorded(self, suspect: ClaimSuspect) -> ClaimSuspect:
         """Return a suspect with the claim of the last run of it that is recorded. Raises `RecordsError`."""

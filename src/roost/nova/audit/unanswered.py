@@ -8,11 +8,11 @@ import msgspec
 
 from roost.ledger import Held
 from roost.model.allocation import Allocations
-from roost.nova.database.actions import ERROR, NovaAction
+from roost.nova.database.actions import ERROR, EVACUATE, UNSHELVE, NovaAction
 from roost.nova.database.cells import CELL0
 from roost.nova.database.evacuations import ACCEPTED, EVACUATION, EvacuationRow
 from roost.nova.database.migrations import MigrationRow
-from roost.nova.database.traces import RowTrace
+from roost.nova.database.traces import OFFLOADED, RowTrace
 from roost.state.api_database.audit import AuditFinding
 
 BURIED: Final = "buried-claim"
@@ -24,6 +24,9 @@ FORGOTTEN: Final = "forgotten-claim"
 BESIDE: Final = "evacuation-claim"
 """An instance holds of a host that it should have been evacuated to, and no evacuation goes on."""
 
+SHELVED: Final = "unshelve-claim"
+"""An instance that is shelved and on no host holds a claim: its last unshelve failed before a host had it."""
+
 FREE_CLAIM: Final = "free-claim"
 """Write what the instance holds without the unanswered part."""
 
@@ -32,6 +35,9 @@ SLACK: Final = datetime.timedelta(minutes=1)
 
 CONDUCTOR_STEP: Final = "rebuild_server"
 """The event of an evacuation's step in Nova's conductor, which ends before a compute service gets it."""
+
+UNSHELVE_STEP: Final = "schedule_instances"
+"""The same of an unshelve."""
 
 
 class ClaimSuspect(NamedTuple):
@@ -50,7 +56,7 @@ class InstanceTraces(msgspec.Struct, frozen=True, kw_only=True):
 
     ``requested``: it has a build request. ``mapped``: the uuid of the cell that it is mapped to. ``rows``: by
     the uuid of the cell, also rows of deleted instances. ``migrations``: those that have not ended.
-    ``evacuations`` and ``actions``: all evacuations, and the users' actions that began them.
+    ``evacuations``: all of them. ``actions``: those of users.
     """
 
     requested: bool = False
@@ -61,20 +67,23 @@ class InstanceTraces(msgspec.Struct, frozen=True, kw_only=True):
     actions: Sequence[NovaAction] = ()
 
     @property
-    def place(self) -> RowTrace | None:
-        """The row of the instance if it is in one cell, on a host, and not deleted."""
+    def row(self) -> RowTrace | None:
+        """The row of the instance if it is in one cell, and not deleted."""
         if len(self.rows) != 1 or CELL0 in self.rows:
             return None
         [row] = self.rows.values()
-        return row if not row.deleted and row.host is not None else None
+        return None if row.deleted else row
 
 
 def kind_of(traces: InstanceTraces) -> str | None:
     """Return the kind of the claim that nobody would have answered for; None if Nova explains any claim."""
     if traces.requested:
         return None
-    if traces.place is not None:
+    row = traces.row
+    if row is not None and row.host is not None:
         return BESIDE if _is_given_up(traces) else None
+    if row is not None:
+        return SHELVED if _is_still_shelved(row, traces) else None
     if traces.mapped not in (None, CELL0) or traces.rows.keys() - {CELL0} or traces.migrations:
         return None
     return BURIED if traces.rows or traces.mapped else FORGOTTEN
@@ -98,12 +107,30 @@ def _is_given_up(traces: InstanceTraces) -> bool:
     begun = min((each.created for each in waiting if each.created is not None), default=None)
     if begun is None:
         return False
-    actions = [each for each in traces.actions if each.started is None or each.started >= begun - SLACK]
-    return bool(actions) and all(map(_ended_in_the_conductor, actions))
+    actions = [
+        each
+        for each in traces.actions
+        if each.name == EVACUATE and (each.started is None or each.started >= begun - SLACK)
+    ]
+    return bool(actions) and all(_ended_at(CONDUCTOR_STEP, each) for each in actions)
 
 
-def _ended_in_the_conductor(action: NovaAction) -> bool:
-    return any(each.name == CONDUCTOR_STEP and each.result == ERROR for each in action.events)
+def _is_still_shelved(row: RowTrace, traces: InstanceTraces) -> bool:
+    """Return whether the last unshelve of an instance has failed before a host took it."""
+    if row.state != OFFLOADED or row.task is not None or traces.migrations:
+        return False
+    return fails_to_unshelve(traces.actions)
+
+
+def fails_to_unshelve(actions: Sequence[NovaAction]) -> bool:
+    """Return whether the last unshelve among the actions on an instance has failed in the conductor."""
+    last = next((each for each in reversed(actions) if each.name == UNSHELVE), None)
+    return last is not None and _ended_at(UNSHELVE_STEP, last)
+
+
+def _ended_at(step: str, action: NovaAction) -> bool:
+    """Return whether an action has ended with an error at a step of the conductor."""
+    return any(each.name == step and each.result == ERROR for each in action.events)
 
 
 def unanswered(
@@ -137,8 +164,8 @@ def unanswered(
 
 def _sources(traces: InstanceTraces) -> set[str]:
     """Return the hosts that an instance may hold of: its own, and those that it was evacuated from."""
-    place = traces.place
-    own = {place.host} if place is not None and place.host is not None else set()
+    row = traces.row
+    own = {row.host} if row is not None and row.host is not None else set()
     return own | {each.source_host for each in traces.evacuations if each.source_host is not None}
 
 
@@ -199,10 +226,12 @@ def suspect_of(finding: AuditFinding) -> ClaimSuspect:
 _DETAIL: Final = {
     BURIED: "the instance is in cell0 or its boot was given up, and it holds a claim",
     FORGOTTEN: "no database of Nova has the instance, and it holds what a run claimed for it",
+    SHELVED: "the instance is shelved and on no host, and holds what an unshelve has claimed",
     BESIDE: "the instance holds of a second host, and no evacuation of it goes on",
 }
 _EXPECTED: Final = {
     BURIED: "nothing is claimed for it",
     FORGOTTEN: "nothing is claimed for it",
+    SHELVED: "nothing is claimed for it",
     BESIDE: "it holds of its own host alone",
 }

@@ -17,6 +17,9 @@ CREATE: Final = "create"
 EVACUATE: Final = "evacuate"
 """The action of an evacuation."""
 
+UNSHELVE: Final = "unshelve"
+"""The action of an unshelve."""
+
 ERROR: Final = "Error"
 """The result of an event that ended with an exception."""
 

@@ -1,7 +1,7 @@
 """The traces of instances: build requests, mappings, and rows in the databases of cells and of cell0."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -9,6 +9,9 @@ from sqlalchemy.engine import Connection
 from roost.nova.database.requests import read_requested
 from roost.nova.database.tables import cell_mappings, instance_mappings, instances
 from roost.storage import in_batches, transaction
+
+OFFLOADED: Final = "shelved_offloaded"
+"""The state of an instance that is shelved, and on no host. Source: ``nova.compute.vm_states``."""
 
 
 class ApiTraces(NamedTuple):
@@ -71,11 +74,28 @@ def read_latest_rows(connection: Connection, after: int, most: int) -> list[RowT
     return [_trace(*row) for row in connection.execute(query)]
 
 
+@transaction
+def read_offloaded(connection: Connection, most: int) -> list[str]:
+    """Return instances that are shelved and offloaded and that nothing is done with, at most ``most``."""
+    return [*connection.execute(_OFFLOADED.limit(most)).scalars()]
+
+
 def _trace(uuid: str, id_: int, host: Any, node: Any, state: Any, task: Any, *rest: Any) -> RowTrace:
     deleted, launched_at = rest
     return RowTrace(uuid, id_, host, node, state, task, bool(deleted), launched_at is not None)
 
 
+# An index has the rows without a host.
+_OFFLOADED = (
+    sa.select(instances.c.uuid)
+    .where(
+        instances.c.host.is_(None),
+        instances.c.deleted == 0,
+        instances.c.vm_state == OFFLOADED,
+        instances.c.task_state.is_(None),
+    )
+    .order_by(instances.c.id.desc())
+)
 _MAPPED = sa.select(instance_mappings.c.instance_uuid, cell_mappings.c.uuid).where(
     instance_mappings.c.cell_id == cell_mappings.c.id
 )

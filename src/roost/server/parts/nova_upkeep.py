@@ -1,4 +1,4 @@
-"""What the bridge to Nova does beside its calls: it audits claims, and follows attempts to their end."""
+"""The parts of the bridge to Nova beside its calls: the audit of claims, and the ends of attempts."""
 
 from roost.nova.attempts import NovaAttempts
 from roost.nova.audit.rounds import NovaAudit, NovaAuditState, UnansweredRules, bridge_audit_tenure
