@@ -42,9 +42,11 @@ class SchedulerClient:
     ) -> None:
         self._transport.cleanup()
 
-    def select(self, *instances: str, version: str = "4.5", monitor: int = 60, **more: Any) -> Any:
+    def select(
+        self, *instances: str, version: str = "4.5", seconds: int = 20, monitor: int = 60, **more: Any
+    ) -> Any:
         """Call ``select_destinations``, and wait for the response."""
-        prepared = self.client.prepare(version=version, timeout=20, call_monitor_timeout=monitor)
+        prepared = self.client.prepare(version=version, timeout=seconds, call_monitor_timeout=monitor)
         arguments = {"instance_uuids": list(instances), "spec_obj": {"name": "RequestSpec"}, **more}
         return prepared.call(CONTEXT, "select_destinations", **arguments)
 

@@ -200,15 +200,20 @@ def test_calls_that_take_too_long_at_the_end_are_refused(broker: RabbitMQ) -> No
 
 def test_a_broker_that_was_killed_is_used_again(broker: RabbitMQ) -> None:
     async def run() -> None:
-        async with serving(broker.url(), NotingScheduler()) as server:
+        scheduler = NotingScheduler()
+        async with serving(broker.url(), scheduler) as server:
             await until(lambda: server.connected)
             with SchedulerClient(broker.url()) as client:
-                await client.selected("before")
+                call = asyncio.create_task(client.selected("slow", seconds=60))
+                await until(lambda: scheduler.calls)
                 broker.kill()
+                scheduler.go.set()
                 await until(lambda: not server.connected)
+                await asyncio.sleep(8)  # oslo.messaging itself gives the reply up by then
                 broker.start()  # in this thread, with whose end it would end
                 await until(lambda: server.connected)
                 assert len(await client.selected("after")) == 1
+                assert len(await call) == 1
 
     asyncio.run(run())
 

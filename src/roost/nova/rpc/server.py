@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -144,6 +145,7 @@ class SchedulerRpcServer:
             if self.in_work:
                 _log.warning("calls were not decided in time, and are refused", calls=self.in_work)
             self._calls.give_up()
+            server.replying = False
             await asyncio.wait({finishing}, timeout=CLOSE_SECONDS)
         if finishing.done():
             finishing.result()
@@ -200,12 +202,20 @@ class _Heard:
 
 
 class _Server(rpc_server.RPCServer):  # type: ignore[misc]
-    """Drops calls of which the caller no longer awaits a reply when their turn comes.
+    """An RPC server that knows how long a caller waits: until it has got no heartbeat for its time.
 
-    A caller that gets no heartbeat within its time gives up. Heartbeats begin when a thread takes the call.
+    A call whose caller has given up when its turn comes is dropped. Heartbeats begin when a thread takes it.
+
+    A reply that the broker does not take is sent again while the caller may wait for it. oslo.messaging tries
+    for a few seconds, less than a broker needs to start. A decision whose reply is lost is a claim that
+    nobody knows of.
     """
 
     heard: _Heard
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.replying = True
 
     def _on_incoming(self, incoming: Any) -> None:
         self.heard.now()
@@ -220,4 +230,17 @@ class _Server(rpc_server.RPCServer):  # type: ignore[misc]
         if limit and waited > limit:
             _log.warning("a call waited longer than its caller did, and is dropped", seconds=round(waited, 1))
             return
+        if limit:
+            message.reply = partial(self._reply, message.reply, limit)
         super()._process_incoming(incoming)
+
+    def _reply(self, reply: Callable[..., None], limit: float, *args: Any, **options: Any) -> None:
+        until = time.monotonic() + limit
+        while True:
+            try:
+                return reply(*args, **options)
+            except Exception as error:
+                if not self.replying or time.monotonic() > until:
+                    raise
+                _log.warning("a reply is sent again", error=type(error).__name__)
+                time.sleep(1)
