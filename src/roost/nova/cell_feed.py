@@ -112,11 +112,11 @@ class CellFeed:
                 self._stamped = began
             elif heard:
                 due |= self._differing(await self._read_stamps(heard))
-            claims = self._claims_on(heard | listed)
-            listed |= {self._hosts[node] for node in claims}
+            listed |= {self._hosts[node] for node in self._claims_on(heard)}
             for hosts in _slices(listed):
                 await self._lists.read(hosts)
-            due |= claims
+            # Also of claims that were made meanwhile.
+            due |= self._claims_on(listed)
             for nodes in _slices(due):
                 await self._read_nodes(nodes)
         except StorageError:

@@ -248,7 +248,7 @@ class NovaFeed(Hints):
             if uuid in self._failed:
                 # The words of operators are read from cells that answer, as decisions wait for them.
                 await feed.cell.database.read(read_disabled())
-                del self._failed[uuid]
+                self._failed.pop(uuid, None)
                 await self.words.look()
             # No node is in the table before the words that may forbid it.
             if self._aggregates.known and uuid in self._flags:
