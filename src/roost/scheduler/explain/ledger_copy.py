@@ -97,7 +97,7 @@ class Refused(msgspec.Struct, frozen=True, array_like=True):
     seed: int
     placed: int
     silent: dict[str, float]
-    held_by: dict[str, str]
+    held_by: dict[str, str] = {}
 
 
 class CopyMessage(msgspec.Struct, frozen=True, array_like=True):
