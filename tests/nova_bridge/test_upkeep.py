@@ -27,7 +27,7 @@ from support.nova_specs import request_spec
 from support.nova_traces import action, buried, instance_uuid, placed, requested
 from support.waiting import Deadline
 
-PARTS = COMMANDS["nova-scheduler"].parts - {"nova_calls", "nova_service", "scheduler_api"}
+PARTS = COMMANDS["nova-scheduler"].parts - {"nova_calls", "nova_service", "nova_shadow", "scheduler_api"}
 """Those that need no broker."""
 
 
