@@ -159,6 +159,11 @@ class NovaFeed(Hints):
             feed.read_at is not None or uuid in self._failed for uuid, feed in self._feeds.items()
         )
 
+    async def loaded(self) -> None:
+        """Wait until `is_loaded`, while the feed runs."""
+        while not self.is_loaded:
+            await asyncio.sleep(HINT_SECONDS)
+
     # The reads
 
     async def run(self) -> None:

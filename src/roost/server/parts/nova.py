@@ -1,7 +1,7 @@
 """The bridge to an existing Nova cloud: its cells, the hosts of its databases, and its calls."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import structlog
@@ -133,7 +133,7 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
         process.nova_rpc = server = SchedulerRpcServer(transport, options.host, decide, process.nova_feed)
         seconds = options.nova.graceful_shutdown_timeout
         process.stack.push_async_callback(server.stop, seconds or None)
-        await server.start()
+        process.run_for_ever("calls", _take_calls(server.start, process.nova_feed))
 
     def readiness(self, process: Process[NovaSchedulerOptions]) -> Sequence[HealthCheck]:
         if process.options.is_shadow:
@@ -141,11 +141,20 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
         server = process.nova_rpc
 
         def judge(_: Exception | None) -> str | None:
+            if not process.nova_feed.is_loaded:
+                return "no call is taken before the hosts are read"
             if server.connected:
                 return None
             return f"no message of the broker has arrived for {server.silent_seconds:.0f} s"
 
         return (HealthCheck("broker", judge=judge),)
+
+
+async def _take_calls(start: Callable[[], Awaitable[None]], feed: NovaFeed) -> None:
+    """Take calls once the hosts are read: until then other schedulers get them."""
+    await feed.loaded()
+    await start()
+    await asyncio.Event().wait()
 
 
 def _has_row(options: NovaSchedulerOptions) -> bool:
@@ -205,6 +214,8 @@ def _verdict(feed: NovaFeed) -> str | None:
     """Return why no host is known; one cell that answers is enough."""
     if not feed.ages:
         return "no cell of Nova is known: its API database cannot be read, or has no cell mappings"
+    if not feed.is_loaded:
+        return "the hosts of Nova's cells are being read"
     if len(feed.cells_down) == len(feed.ages):
         return "no cell of Nova answers; the log has the errors"
     return None
