@@ -198,6 +198,31 @@ def test_calls_that_take_too_long_at_the_end_are_refused(broker: RabbitMQ) -> No
     asyncio.run(run())
 
 
+def test_a_reply_that_the_broker_does_not_take_is_sent_again(
+    broker: RabbitMQ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that is away for more than a few seconds is told by this error."""
+    from oslo_messaging._drivers.amqpdriver import AMQPIncomingMessage
+
+    reply = AMQPIncomingMessage.reply
+    failures = [oslo_messaging.MessageDeliveryFailure("the broker is away")] * 2
+
+    def replying(self: Any, *args: Any, **options: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return reply(self, *args, **options)
+
+    monkeypatch.setattr(AMQPIncomingMessage, "reply", replying)
+
+    async def run() -> None:
+        async with serving(broker.url(), NotingScheduler()):
+            with SchedulerClient(broker.url()) as client:
+                assert len(await client.selected("a")) == 1
+
+    asyncio.run(run())
+    assert not failures
+
+
 def test_a_broker_that_was_killed_is_used_again(broker: RabbitMQ) -> None:
     async def run() -> None:
         scheduler = NotingScheduler()
@@ -209,7 +234,6 @@ def test_a_broker_that_was_killed_is_used_again(broker: RabbitMQ) -> None:
                 broker.kill()
                 scheduler.go.set()
                 await until(lambda: not server.connected)
-                await asyncio.sleep(8)  # oslo.messaging itself gives the reply up by then
                 broker.start()  # in this thread, with whose end it would end
                 await until(lambda: server.connected)
                 assert len(await client.selected("after")) == 1
