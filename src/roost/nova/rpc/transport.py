@@ -46,7 +46,8 @@ def open_transport(files: Sequence[str], url: str | None = None) -> NovaTranspor
     conf = cfg.CONF
     oslo_messaging.set_transport_defaults(EXCHANGE)
     try:
-        conf(args=[], project=EXCHANGE, default_config_files=list(files))
+        # Roost reads the files that it is given, and no folders beside them.
+        conf(args=[], project=EXCHANGE, default_config_files=list(files), default_config_dirs=[])
         return NovaTransport(conf, oslo_messaging.get_rpc_transport(conf, url=url))
     except cfg.Error as error:
         raise refused_value(error) from error
