@@ -1,4 +1,4 @@
-"""Nova gives up a call of its scheduler that has claimed, and the audit frees the claim: lost_answers.py."""
+"""Traces of Nova's own services in their databases, as the audit and the ends of attempts read them."""
 
 import json
 import subprocess
@@ -10,15 +10,22 @@ from roost.bench.server_process import die_with_parent
 from support.nova import NOT_INSTALLED, nova_python
 
 HERE = Path(__file__).parent / "functional"
-CASES = ["test_boot", "test_evacuation", "test_resize", "test_unshelve"]
+CASES = {
+    "lost_answers.LostAnswers": ["test_boot", "test_evacuation", "test_resize", "test_unshelve"],
+    "ends.Ends": ["test_boot", "test_evacuation", "test_live_migration", "test_resize", "test_unshelve"],
+    "ends.RescheduledEnds": ["test_boot"],
+    "ends.FailedEnds": ["test_boot"],
+}
+"""By class. In lost_answers.py Nova gives up calls of a scheduler that has claimed, and the audit frees; in
+ends.py builds and moves succeed, fail, and go on at another host."""
 
 
 @pytest.mark.nightly
-def test_claims_whose_answer_nova_never_got_are_freed(tmp_path: Path) -> None:
+def test_audit_and_ends_of_attempts_know_the_traces_of_nova(tmp_path: Path) -> None:
     python = nova_python()
     if python is None:
         pytest.skip(NOT_INSTALLED)
-    names = [f"lost_answers.LostAnswers.{each}" for each in CASES]
+    names = [f"{case}.{test}" for case, tests in CASES.items() for test in tests]
     results, log = tmp_path / "results.jsonl", tmp_path / "nova.log"
     with log.open("w") as output:
         ended = subprocess.run(
@@ -31,4 +38,4 @@ def test_claims_whose_answer_nova_never_got_are_freed(tmp_path: Path) -> None:
     assert results.exists(), log.read_text()[-2000:]
     outcomes = [json.loads(line) for line in results.read_text().splitlines()]
     failed = {each["test"]: each["text"][-2000:] for each in outcomes if each["outcome"] != "passed"}
-    assert (failed, len(outcomes), ended.returncode) == ({}, len(CASES), 0)
+    assert (failed, len(outcomes), ended.returncode) == ({}, len(names), 0)
