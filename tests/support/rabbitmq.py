@@ -1,10 +1,12 @@
 """A private RabbitMQ for tests, of Debian's packages, on loopback ports, ended by its process id."""
 
+import json
 import shutil
 import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from roost.bench.loopback import free_ports
 from roost.bench.server_process import ServerProcess, as_account, die_with_parent
@@ -18,18 +20,23 @@ HEADER = b"AMQP\x00\x00\x09\x01"
 class RabbitMQ(ServerProcess):
     """A broker whose queues are kept over a restart if they are durable.
 
-    Erlang would start its name server by itself, on all addresses, and leave it behind. So the tests
-    start it.
+    ``virtual_hosts``: those beside ``/``. Erlang would start its name server by itself, on all addresses, and
+    leave it behind. So the tests start it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, virtual_hosts: Sequence[str] = ()) -> None:
         super().__init__(folder, "rabbitmq")
         self.port, self._distribution, self._names = free_ports(3)
         if self._account is not None:
             shutil.chown(folder, self._account)
             folder.chmod(0o755)
         (folder / "plugins").write_text("[].\n")
-        (folder / "broker.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{self.port}\nlog.console = true\n")
+        lines = [f"listeners.tcp.1 = 127.0.0.1:{self.port}", "log.console = true"]
+        if virtual_hosts:
+            definitions = folder / "definitions.json"
+            definitions.write_text(json.dumps(_definitions(("/", *virtual_hosts))))
+            lines.append(f"load_definitions = {definitions}")
+        (folder / "broker.conf").write_text("\n".join([*lines, ""]))
         self._name_server: subprocess.Popen[bytes] | None = None
 
     @property
@@ -95,3 +102,13 @@ class RabbitMQ(ServerProcess):
             self._name_server.kill()
             self._name_server.wait()
             self._name_server = None
+
+
+def _definitions(virtual_hosts: Sequence[str]) -> dict[str, Any]:
+    """The users and virtual hosts of a broker, in the form that it imports."""
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    return {
+        "users": [{"name": "guest", "password": "guest", "tags": ["administrator"]}],
+        "vhosts": [{"name": name} for name in virtual_hosts],
+        "permissions": [{"user": "guest", "vhost": name, **everything} for name in virtual_hosts],
+    }
