@@ -18,6 +18,7 @@ import databases
 import in_process
 from loop_thread import LoopThread
 from msgspec.structs import replace
+from nova.context import RequestContext
 
 from nova import rpc
 from roost.nova import arrivals, cell_feed, settlement
@@ -119,10 +120,20 @@ class NotedNotifications(CallNotifications):
     """Hands the notifications to the fixtures that collect those of Nova's services."""
 
     def __init__(self, host: str) -> None:
-        self._unversioned = rpc.get_notifier("scheduler", host)
-        self._versioned = rpc.get_versioned_notifier(f"nova-scheduler:{host}")
+        self._unversioned = _Notifier(rpc.get_notifier("scheduler", host))
+        self._versioned = _Notifier(rpc.get_versioned_notifier(f"nova-scheduler:{host}"))
 
     def close(self) -> None: ...
+
+
+class _Notifier:
+    """Sends by a notifier of Nova, whose fixtures take no context but Nova's."""
+
+    def __init__(self, notifier: Any) -> None:
+        self._notifier = notifier
+
+    def info(self, context: Any, event: str, payload: Any) -> None:
+        self._notifier.info(RequestContext.from_dict(context.redacted_copy()), event, payload)
 
 
 class _OpenBridge:
