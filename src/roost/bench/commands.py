@@ -17,6 +17,7 @@ from roost.bench.filters import draw_filters, filters
 from roost.bench.limits import limits
 from roost.bench.measurement import ComparedSetting, show_with
 from roost.bench.metrics import metrics
+from roost.bench.nova.decisions import nova
 from roost.bench.options import directory, workers
 from roost.bench.overload import overload
 from roost.bench.peer import VERSION, find_peer, set_up_peer
@@ -140,6 +141,7 @@ COMMANDS = (
     metrics,
     agents,
     reshape,
+    nova,
     all_command,
     render,
     peer_setup,

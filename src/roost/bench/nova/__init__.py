@@ -6,5 +6,6 @@ nova_cloud    Nova's databases and the placement, filled with the same hosts
 computes      hosts: their plan, their rows, and a process that reports as their computes do
 schedulers    the schedulers as processes that are asked
 nova_process  Nova's scheduler, in a process of Nova's interpreter
+bridge        Roost's scheduler of Nova, in a process of its own
 timed_calls   what both processes have in common
 """

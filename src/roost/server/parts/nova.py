@@ -113,22 +113,7 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
         from roost.nova.rpc.server import SchedulerRpcServer
         from roost.nova.rpc.transport import open_transport
 
-        assert isinstance(process.scheduler, Scheduler)
-        networks = NovaNetworks.configured(options.source, options.scheduler)
-        process.stack.push_async_callback(networks.close)
-        decide = NovaDecisions(
-            process.scheduler,
-            process.placement,
-            process.records,
-            CellInstances(process.nova_cells),
-            AnswerOptions(
-                options.nova.max_attempts,
-                options.bridge.public_reasons,
-                options.scheduler.default_availability_zone,
-            ),
-            refresh=process.nova_feed.words.look,
-            filled=networks.filled,
-        )
+        decide = open_decisions(process)
         transport = open_transport(options.source.files)
         process.nova_rpc = server = SchedulerRpcServer(transport, options.host, decide, process.nova_feed)
         seconds = options.nova.graceful_shutdown_timeout
@@ -155,6 +140,27 @@ async def _take_calls(start: Callable[[], Awaitable[None]], feed: NovaFeed) -> N
     await feed.loaded()
     await start()
     await asyncio.Event().wait()
+
+
+def open_decisions(process: Process[NovaSchedulerOptions]) -> NovaDecisions:
+    """Return the decisions of Nova's calls, given the open parts of a process that has a scheduler."""
+    options = process.options
+    assert isinstance(process.scheduler, Scheduler)
+    networks = NovaNetworks.configured(options.source, options.scheduler)
+    process.stack.push_async_callback(networks.close)
+    return NovaDecisions(
+        process.scheduler,
+        process.placement,
+        process.records,
+        CellInstances(process.nova_cells),
+        AnswerOptions(
+            options.nova.max_attempts,
+            options.bridge.public_reasons,
+            options.scheduler.default_availability_zone,
+        ),
+        refresh=process.nova_feed.words.look,
+        filled=networks.filled,
+    )
 
 
 def _has_row(options: NovaSchedulerOptions) -> bool:
