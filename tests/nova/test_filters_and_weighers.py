@@ -1,6 +1,5 @@
 """Filters and weighers say what Nova's say, but for the differences that docs/differences.md lists."""
 
-import math
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -11,22 +10,19 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from oslo_config import cfg
 
-from roost.fleet.columns import Int64
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.configuration import options_from
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugin_calls import ask_key, ask_weigher, verdict
 from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER
-from roost.scheduler.plugins.plugin_names import built_ins
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.image_properties import CURRENT_NAMES, FLAGS, NUMBERS
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import table_of
 from support.nova import Nova
+from support.nova_comparison import Case, Levels, cases, multipliers, ours_of
 from support.nova_words import OWN_PROPERTY
 from support.nova_worlds import (
     NEW_INSTANCE,
@@ -36,81 +32,10 @@ from support.nova_worlds import (
     report_of,
     spec_of,
 )
-from support.offering import MadeUp, scheduling_request
+from support.offering import scheduling_request
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "differences.md"
 ROW = re.compile(r"^\| `(\w+)` \| ([a-z ,]+) \|", re.MULTILINE)
-
-OTHERS = {
-    # Nova has no such filter any more.
-    "AvailabilityZoneFilter",
-    # test_numa.py and test_pci.py compare what they decide on.
-    *("NUMATopologyFilter", "PciPassthroughFilter"),
-}
-
-OPTIONS: Mapping[str, Sequence[Mapping[str, Mapping[str, Any]]]] = {
-    "IsolatedHostsFilter": [
-        {"filter_scheduler": options}
-        for options in (
-            {},
-            {"isolated_hosts": ["h1", "h3"], "isolated_images": ["i1"]},
-            {"isolated_hosts": ["h1", "h3"]},
-            {
-                "isolated_hosts": ["h1", "h2"],
-                "isolated_images": ["i0", "i1"],
-                "restrict_isolated_hosts_to_isolated_images": False,
-            },
-        )
-    ],
-    "ImagePropertiesFilter": [
-        {},
-        {"filter_scheduler": {"image_properties_default_architecture": "x86_64"}},
-    ],
-    "AggregateImagePropertiesIsolation": [
-        {},
-        {
-            "filter_scheduler": {
-                "aggregate_image_properties_isolation_namespace": "hw_vif",
-                "aggregate_image_properties_isolation_separator": "_",
-            }
-        },
-    ],
-    "MetricsFilter": [{}, {"metrics": {"weight_setting": ["heat=1.0", "power=-2"]}}],
-    "IoOpsFilter": [{}, {"filter_scheduler": {"max_io_ops_per_host": 0}}],
-    "NumInstancesFilter": [{}, {"filter_scheduler": {"max_instances_per_host": 1}}],
-    "MetricsWeigher": [
-        {},
-        {"metrics": {"weight_setting": ["heat=1.0"]}},
-        {"metrics": {"weight_setting": ["heat=1.0"], "required": False, "weight_multiplier": 0.0}},
-        {"metrics": {"weight_setting": ["heat=1.0", "power=-2"], "required": False}},
-        {"metrics": {"weight_setting": ["heat=1.5", "power=0"], "required": False}},
-        {"metrics": {"weight_setting": ["heat=1.5"], "weight_of_unavailable": -5.0, "required": False}},
-    ],
-    "ImagePropertiesWeigher": [
-        {},
-        {"filter_scheduler": {"image_props_weight_multiplier": 2.0}},
-        {
-            "filter_scheduler": {
-                "image_props_weight_multiplier": -1.0,
-                "image_props_weight_setting": ["os_distro=2", "hw_vif_model=0.5"],
-            }
-        },
-    ],
-}
-
-
-class Levels(MadeUp):
-    """Hosts whose trees have what the plain hosts say."""
-
-    def __init__(self, hosts: Sequence[Plain]) -> None:
-        super().__init__([1] * len(hosts))
-        self._hosts = hosts
-
-    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
-        if resource_class != "VCPU":
-            return super()._sums(resource_class)
-        total = [int(host["vcpus_total"] * host["cpu_allocation_ratio"]) for host in self._hosts]
-        return np.array(total, dtype=np.int64), np.array([host["vcpus_used"] for host in self._hosts])
 
 
 @cache
@@ -118,30 +43,6 @@ def documented() -> set[tuple[str, str]]:
     """The intended differences: plugin and case."""
     rows: set[tuple[str, str]] = set(ROW.findall(DOCUMENT.read_text()))
     return rows
-
-
-def ours_of(options: Mapping[str, Mapping[str, Any]], path: Path, **enabled: str) -> SchedulerOptions:
-    """The options as a configuration file has them."""
-    lines = ["[filter_scheduler]", *(f"{name} = {value}" for name, value in enabled.items())]
-    for group, of_group in options.items():
-        lines += [f"[{group}]", *(f"{name} = {_line(value)}" for name, value in of_group.items())]
-    path.write_text("\n".join(lines))
-    conf = cfg.ConfigOpts()
-    conf(args=[], project="roost", default_config_files=[str(path)])
-    return options_from(conf)
-
-
-def _line(value: Any) -> str:
-    return ",".join(value) if isinstance(value, list) else str(value)
-
-
-Case = tuple[str, Mapping[str, Mapping[str, Any]]]
-
-
-def cases(kind: str) -> list[Case]:
-    """Each plugin that Nova has too, with each of its options."""
-    names = [each.name for each in built_ins(kind) if not each.beyond_nova]
-    return [(name, options) for name in names if name not in OTHERS for options in OPTIONS.get(name, [{}])]
 
 
 def compare(nova: Nova, kind: str, case: Case, path: Path, seeds: range, hosts: int, requests: int) -> None:
@@ -262,20 +163,6 @@ def test_image_properties_are_those_that_nova_knows(nova: Nova) -> None:
         "numbers": sorted(NUMBERS),
         "current_names": CURRENT_NAMES,
     }
-
-
-def multipliers(draw: random.Random) -> dict[str, dict[str, Any]]:
-    """Options with a multiplier for each weigher, some of which are negative or 0."""
-    found: dict[str, dict[str, Any]] = {
-        "filter_scheduler": {},
-        "metrics": {"required": False, "weight_setting": ["heat=1.0", "power=-0.5"]},
-    }
-    for each in built_ins(WEIGHER):
-        group, name = each.multiplier_option
-        if not each.beyond_nova and draw.random() < 0.8:
-            least = -math.inf if each.least_multiplier is None else each.least_multiplier
-            found[group][name] = max(least, draw.choice((-1.0, 0.0, 1.0, 2.5, -0.1, 1000.0)))
-    return found
 
 
 def ordered(nova: Nova, path: Path, seeds: range, hosts: int, requests: int) -> None:

@@ -18,6 +18,7 @@ from roost.bench.limits import limits
 from roost.bench.measurement import ComparedSetting, show_with
 from roost.bench.metrics import metrics
 from roost.bench.nova.decisions import nova
+from roost.bench.nova.feed import nova_feed
 from roost.bench.options import directory, workers
 from roost.bench.overload import overload
 from roost.bench.peer import VERSION, find_peer, set_up_peer
@@ -142,6 +143,7 @@ COMMANDS = (
     agents,
     reshape,
     nova,
+    nova_feed,
     all_command,
     render,
     peer_setup,

@@ -1,7 +1,8 @@
 """The rows of hosts in Nova's databases, and a process that reports as their computes do.
 
 Arguments of the process: the URL of the cell's database, and the number of hosts. Every service reports each
-`REPORT_SECONDS`, by a transaction of its own as in Nova; every compute node is written each `NODE_SECONDS`.
+`REPORT_SECONDS`; every compute node is written each `NODE_SECONDS`. In Nova each report is a transaction of
+its own. Here those of a tick are one, because the work of the writers is not what is measured.
 """
 
 import datetime
@@ -22,6 +23,7 @@ CELL_UUID: Final = str(uuid.uuid5(uuid.NAMESPACE_DNS, CELL))
 
 REPORT_SECONDS: Final = 10.0
 NODE_SECONDS: Final = 60.0
+TICK_SECONDS: Final = 0.1
 
 VERSION: Final = 73
 """The service version of computes, that of Nova 34.0."""
@@ -42,9 +44,16 @@ Rows = Mapping[sa.Table, list[dict[str, Any]]]
 """Rows by their table."""
 
 
-def cell_rows(cell0: str, cell0_url: str, url: str) -> Rows:
-    """Return the mappings of cell0 and of the cell of all hosts."""
-    cells = {cell0: ("cell0", cell0_url), CELL_UUID: (CELL, url)}
+def cell_rows(cell0: str, databases: Mapping[str, str]) -> Rows:
+    """Return the mappings of cell0, whose uuid is given, and of the cell of all hosts.
+
+    Each service fills in its own account of ``[database] connection``.
+    """
+    template = "{scheme}://{username}@{hostname}:{port}/"
+    cells = {
+        cell0: ("cell0", template + databases["cell0"]),
+        CELL_UUID: (CELL, template + databases[CELL]),
+    }
     mapped = [
         {"uuid": key, "name": name, "transport_url": "fake:/", "database_connection": at, "disabled": False}
         for key, (name, at) in cells.items()
@@ -116,40 +125,45 @@ def host_rows(plan: FleetPlan, columns: Mapping[str, Any]) -> Rows:
 
 
 def report(url: str, hosts: int) -> None:
-    """Report until the process is ended, and print a line for each second that began in time."""
-    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    """Report until the process is ended. One that comes too late leaves out no report."""
     services, nodes = tables.services, tables.compute_nodes
-    lived = (
-        sa.update(services)
-        .where(services.c.id == sa.bindparam("row"))
-        .values(
-            report_count=services.c.report_count + 1,
-            last_seen_up=sa.bindparam("now"),
-            updated_at=sa.bindparam("now"),
-        )
-    )
-    written = (
-        sa.update(nodes)
-        .where(nodes.c.id.between(sa.bindparam("first"), sa.bindparam("last")))
-        .values(updated_at=sa.bindparam("now"))
-    )
-    at_once, nodes_at_once = max(1, round(hosts / REPORT_SECONDS)), max(1, round(hosts / NODE_SECONDS))
-    service = node = 0
+    now: sa.BindParameter[datetime.datetime] = sa.bindparam("now")
+    counted = {"report_count": services.c.report_count + 1, "last_seen_up": now, "updated_at": now}
+    lived = sa.update(services).where(_among(services)).values(counted)
+    written = sa.update(nodes).where(_among(nodes)).values(updated_at=now)
+    turns = [_Turn(lived, hosts, REPORT_SECONDS), _Turn(written, hosts, NODE_SECONDS)]
     due = time.monotonic()
-    with engine.connect() as connection:
+    with sa.create_engine(url, isolation_level="AUTOCOMMIT").connect() as connection:
         while True:
-            late = time.monotonic() - due
-            print(f"{late:.3f}", flush=True)
-            now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-            for _ in range(at_once):
-                connection.execute(lived, {"row": 1 + service % hosts, "now": now})
-                service += 1
-            connection.execute(
-                written, {"first": 1 + node % hosts, "last": node % hosts + nodes_at_once, "now": now}
-            )
-            node += nodes_at_once
-            due += 1.0
+            moment = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+            for turn in turns:
+                first, last = turn.next()
+                connection.execute(turn.statement, {"first": first, "last": last, "now": moment})
+            due += TICK_SECONDS
             time.sleep(max(0.0, due - time.monotonic()))
+
+
+class _Turn:
+    """The rows that are written one after another, so that each is written once in ``seconds``."""
+
+    def __init__(self, statement: sa.Update, hosts: int, seconds: float) -> None:
+        self.statement = statement
+        self._hosts = hosts
+        self._each = hosts * TICK_SECONDS / seconds
+        self._at = 0.0
+
+    def next(self) -> tuple[int, int]:
+        """Return the first and the last id of the rows of this tick; the last is less if there are none."""
+        first = int(self._at)
+        self._at = min(self._at + self._each, self._hosts)
+        last = int(self._at)
+        if self._at == self._hosts:
+            self._at = 0.0
+        return 1 + first, last
+
+
+def _among(table: sa.Table) -> sa.ColumnElement[bool]:
+    return table.c.id.between(sa.bindparam("first"), sa.bindparam("last"))
 
 
 if __name__ == "__main__":

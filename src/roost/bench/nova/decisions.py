@@ -123,14 +123,13 @@ def measure(
         with ExitStack() as stack:
             cloud = stack.enter_context(nova_cloud(setting.folder, environment, computes(size), columns))
             log = cloud.folder / "nova-scheduler.log"
-            schedulers = [
-                stack.enter_context(each)
-                for each in (
-                    nova_scheduler(environment, cloud.nova_conf, log),
-                    bridge_over_http(cloud),
-                    bridge_with_ledger(cloud),
-                )
+            bridges = [
+                stack.enter_context(each) for each in (bridge_over_http(cloud), bridge_with_ledger(cloud))
             ]
+            for each in bridges:
+                each.wait_for_nodes(size)
+            theirs = stack.enter_context(nova_scheduler(environment, cloud.nova_conf, log))
+            schedulers = [theirs, *bridges]
             for each in schedulers:
                 announce(f"nova: {size:,} hosts, warming up {each.name}")
                 cloud.free(each.calls(specs, 1, 0.0, WARM_UP).instances)

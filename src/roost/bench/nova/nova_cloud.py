@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -23,11 +24,18 @@ from roost.bench.nova.computes import CELL, cell_rows, host_mappings, host_rows
 from roost.bench.services import Roost
 from roost.nova.database import tables
 from roost.nova.database.cells import CELL0
-from roost.state.api_database.tables import SCHEMA
+from roost.records import tables as tables_of_records
+from roost.state.api_database import tables as tables_of_the_bridge
 from roost.storage import Database
 
 SETTINGS: Final = {"innodb-buffer-pool-size": "1G", "innodb-log-file-size": "512M", "max-connections": "500"}
 """Settings of MariaDB, with which no read of these databases waits for the disk."""
+
+FILLING: Final = ("--innodb-flush-method=nosync", "--skip-innodb-doublewrite")
+"""Further settings of MariaDB while it is filled, with which the hundreds of tables take seconds."""
+
+ACCOUNT: Final = "bridge"
+"""The account of Roost in MariaDB."""
 
 ROWS_AT_ONCE: Final = 500
 
@@ -62,26 +70,40 @@ class NovaEnvironment:
 
 @dataclass(frozen=True)
 class MeasuredCloud:
-    """The databases by name, the placement, and the files of configuration.
+    """The databases, the placement, and the files of configuration.
 
-    ``nova_conf`` is the one of Nova, which Roost reads too. ``hosts`` is the number of compute nodes.
+    ``databases`` has their names on the server by their role. ``nova_conf`` is the configuration of Nova,
+    which Roost reads too. ``hosts`` is the number of compute nodes.
     """
 
     folder: Path
     server: MariaDB
-    urls: Mapping[str, str]
+    databases: Mapping[str, str]
     placement: Roost
     nova_conf: Path
     hosts: int
 
     def roost_conf(self, name: str, *sections: str) -> Path:
-        """Write the configuration of a bridge, which has a database of its own, and return its file."""
+        """Write the configuration of a bridge, and return its file.
+
+        It has a database of its own, and an account that may read those of Nova alone.
+        """
         database = self.server.create_database()
         _create_tables(self.server.url(database))
+        for read in (self.databases["api"], self.databases["cell0"], self.databases[CELL]):
+            self.server.ask(f"GRANT SELECT ON {read}.* TO '{ACCOUNT}'@'%%'")
+        self.server.ask(f"GRANT ALL ON {database}.* TO '{ACCOUNT}'@'%%'")
         file = self.folder / f"{name}.conf"
-        own = f"[nova_bridge]\nconnection = {self.server.url(database)}\nservice_row = false\n"
+        own = (
+            f"[nova_bridge]\nconnection = {self._own(database)}\nservice_row = false\n"
+            f"[api_database]\nconnection = {self._own(self.databases['api'])}\n"
+            f"[database]\nconnection = {self._own(self.databases[CELL])}\n"
+        )
         file.write_text(own + "\n".join(sections))
         return file
+
+    def _own(self, database: str) -> str:
+        return self.server.url(database).replace("root@", f"{ACCOUNT}@")
 
     def free(self, instances: list[str]) -> None:
         """Remove the claims of instances.
@@ -103,34 +125,44 @@ class MeasuredCloud:
 
 @contextmanager
 def nova_cloud(
-    folder: Path, environment: NovaEnvironment, plan: FleetPlan, columns: Mapping[str, Any]
+    folder: Path,
+    environment: NovaEnvironment,
+    plan: FleetPlan,
+    columns: Mapping[str, Any],
+    durable: bool = True,
 ) -> Iterator[MeasuredCloud]:
     """Start the servers, and fill the databases with the hosts of a plan.
 
-    ``columns``: those of a compute node that its virt driver reports.
+    ``columns``: those of a compute node that its virt driver reports. ``durable``: all syncs are on.
 
     Raises:
         BenchError: MariaDB or Nova is not installed, or cannot do its part.
     """
     with ExitStack() as stack:
         own = cloud_folder(folder, "nova")
+        stack.callback(shutil.rmtree, own, ignore_errors=True)
         data = own / "mariadb"
         data.mkdir()
         data.chmod(0o777)  # MariaDB has an account of its own
-        server = MariaDB(data, durable=True, settings=SETTINGS)
+        server = MariaDB(data, durable=durable, settings=SETTINGS)
         stack.callback(server.stop)
-        server.start()
-        urls = {name: server.url(server.create_database()) for name in ("api", "cell0", CELL, "placement")}
+        server.start(*FILLING)
+        server.ask(f"CREATE USER '{ACCOUNT}'@'%%'")
+        databases = {name: server.create_database() for name in ("api", "cell0", CELL, "placement")}
+        urls = {name: server.url(each) for name, each in databases.items()}
         announce(f"nova: the placement of {plan}")
         _load_placement(urls["placement"], plan)
-        placement = stack.enter_context(Roost(own / "placement.log", urls["placement"]))
-        nova_conf = own / "nova.conf"
-        nova_conf.write_text(_nova_conf(own, urls, placement))
         announce(f"nova: the databases of {plan}")
-        _make_schema(environment, nova_conf, urls)
+        nova_conf = own / "nova.conf"
+        nova_conf.write_text(_nova_conf(own, urls))
+        _make_schema(environment, nova_conf, urls["api"], databases)
         _fill(urls["api"], host_mappings(plan, _cell_id(urls["api"])))
         _fill(urls[CELL], host_rows(plan, columns))
-        yield MeasuredCloud(own, server, urls, placement, nova_conf, plan.hosts)
+        server.stop()
+        server.start()
+        placement = stack.enter_context(Roost(own / "placement.log", urls["placement"]))
+        nova_conf.write_text(_nova_conf(own, urls) + _placement_conf(placement))
+        yield MeasuredCloud(own, server, databases, placement, nova_conf, plan.hosts)
 
 
 def _load_placement(url: str, plan: FleetPlan) -> None:
@@ -144,26 +176,34 @@ def _load_placement(url: str, plan: FleetPlan) -> None:
 def _create_tables(url: str) -> None:
     database = Database(url)
     try:
-        SCHEMA.upgrade(database)
+        for schema in (tables_of_the_bridge.SCHEMA, tables_of_records.SCHEMA):
+            schema.upgrade(database)
     finally:
         asyncio.run(database.close())
 
 
-def _nova_conf(folder: Path, urls: Mapping[str, str], placement: Roost) -> str:
+def _nova_conf(folder: Path, urls: Mapping[str, str]) -> str:
     # Nobody reports while calls are measured, so no service may be down for its silence.
     return (
         f"[DEFAULT]\nhost = bench\nstate_path = {folder}\ntransport_url = fake:/\nservice_down_time = 86400\n"
         f"[api_database]\nconnection = {urls['api']}\n"
         f"[database]\nconnection = {urls[CELL]}\n"
         f"[oslo_concurrency]\nlock_path = {folder}\n"
+    )
+
+
+def _placement_conf(placement: Roost) -> str:
+    return (
         f"[placement]\nauth_type = admin_token\nendpoint = http://127.0.0.1:{placement.port}\ntoken = admin\n"
     )
 
 
-def _make_schema(environment: NovaEnvironment, nova_conf: Path, urls: Mapping[str, str]) -> None:
+def _make_schema(
+    environment: NovaEnvironment, nova_conf: Path, api: str, databases: Mapping[str, str]
+) -> None:
     """Have Nova make its tables, with the cell mappings between the two steps, as its guide says."""
     environment.manage(nova_conf, "api_db", "sync")
-    _fill(urls["api"], cell_rows(CELL0, urls["cell0"], urls[CELL]))
+    _fill(api, cell_rows(CELL0, databases))
     environment.manage(nova_conf, "db", "sync")
 
 

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +15,7 @@ import msgspec
 
 from roost.bench.errors import BenchError
 from roost.bench.nova.nova_cloud import MeasuredCloud, NovaEnvironment
-from roost.bench.server_process import die_with_parent
+from roost.bench.server_process import START_SECONDS, die_with_parent
 from roost.bench.services import descendants, processor_seconds
 
 NOVA_PROCESS = Path(__file__).with_name("nova_process.py")
@@ -90,6 +92,28 @@ class SchedulerProcess:
         made = self.ask("calls", specs=specs, callers=callers, seconds=seconds, least=least)
         return msgspec.convert(made, TimedCalls)
 
+    def wait_for_nodes(self, expected: int) -> None:
+        """Wait until a bridge knows all compute nodes, which its feed reads after its start.
+
+        Raises:
+            BenchError: It does not know them in time.
+        """
+        until = time.monotonic() + START_SECONDS
+        while (found := self.ask("nodes")) != expected:
+            if time.monotonic() > until:
+                raise BenchError(f"{self.name} knows {found:,} of {expected:,} compute nodes")
+            time.sleep(0.5)
+
+    def pause(self) -> None:
+        """Stop the process until `resume`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the process go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def processor_seconds(self) -> float:
         """Return the processor time of the process and its children in seconds."""
         assert self._process is not None
@@ -109,7 +133,7 @@ def bridge_over_http(cloud: MeasuredCloud) -> SchedulerProcess:
 
 def bridge_with_ledger(cloud: MeasuredCloud) -> SchedulerProcess:
     """Return a process with Roost's scheduler that has the ledger of the placement's database."""
-    section = f"[placement_database]\nconnection = {cloud.urls['placement']}\n"
+    section = f"[placement_database]\nconnection = {cloud.server.url(cloud.databases['placement'])}\n"
     return _bridge("roost, ledger", cloud, cloud.roost_conf("ledger", section))
 
 
