@@ -75,7 +75,8 @@ class InstanceLists:
             for uuid, instance in listed.items()
         }
         new = {row.uuid: row for row in rows if not _same(known.get(row.uuid), row.project_id, row.image)}
-        properties = await self._properties([uuid for uuid, row in new.items() if row.image])
+        # Those of instances on volumes too: Nova keeps the properties of the volume's image for them.
+        properties = await self._properties(list(new))
         for uuid, row in new.items():
             known[uuid] = NodeInstance(
                 project_id=sys.intern(row.project_id),

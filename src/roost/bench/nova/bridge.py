@@ -17,6 +17,8 @@ import uvloop
 from roost.bench.nova.timed_calls import answer, own_output, timed_calls
 from roost.nova.rpc.calls_in_work import CallsInWork
 from roost.nova.rpc.endpoint import SchedulerEndpoint
+from roost.nova.rpc.notifications import CallNotifications
+from roost.nova.rpc.transport import open_transport
 from roost.process.garbage_collection import keep_what_is_loaded
 from roost.process.logs import configure_logs
 from roost.process.option_source import Source
@@ -24,10 +26,10 @@ from roost.scheduler.nodes.hosts import ServiceHosts
 from roost.server.nova_options import read_nova_options
 from roost.server.parts.nova import open_decisions
 from roost.server.process import Process
-from roost.server.programs import COMMANDS, open_parts
+from roost.server.programs import open_parts
 
-PARTS = COMMANDS["nova-scheduler"].parts - {"nova_calls", "nova_service", "scheduler_api"}
-"""The parts of the command that decide; the others speak with a broker and HTTP clients, or are seen."""
+PARTS = frozenset(("records", "bridge_database", "placement", "nova_hosts", "scheduler"))
+"""The parts of the command that decide."""
 
 
 class Bridge:
@@ -62,10 +64,12 @@ async def serve(files: Sequence[str]) -> None:
     async with AsyncExitStack() as stack:
         process = Process(options, PARTS, stack)
         await open_parts(process, PARTS)
-        decide = await open_decisions(process)
+        decide = open_decisions(process)
         calls = CallsInWork(decide, asyncio.get_running_loop())
         assert process.hosts is not None
-        functions = Bridge(SchedulerEndpoint(calls, process.nova_feed), process.hosts)
+        notifications = CallNotifications(open_transport(files).conf, options.host)
+        endpoint = SchedulerEndpoint(calls, process.nova_feed, notifications)
+        functions = Bridge(endpoint, process.hosts)
         keep_what_is_loaded()
         ended = asyncio.Event()
         loop = asyncio.get_running_loop()
