@@ -19,6 +19,7 @@ import pytest
 
 from roost.scheduler.api.wire.language import NovaLanguage
 from roost.scheduler.candidates.candidate_source import HostView
+from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugin_calls import verdict
 from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER
@@ -36,6 +37,9 @@ REQUESTS = 25
 
 METRICS = {"heat": "cpu.frequency", "power": "cpu.user.time"}
 """Metrics that Nova knows, for those of the plain hosts."""
+
+REFUSALS = ("is invalid", "invalid literal", "invalid IPNetwork")
+"""Texts of errors with which Nova refuses a request."""
 
 LEFT_OUT = {
     "JsonFilter",  # a difference is met by most of its queries
@@ -110,7 +114,7 @@ class NovaDatabases:
             answered = 0
             for request, expected in zip(requests, theirs, strict=True):
                 if isinstance(expected, str):
-                    assert "is invalid" in expected or "invalid literal" in expected, expected
+                    assert any(each in expected for each in REFUSALS), expected
                     continue
                 answered += 1
                 same(fed, hosts, request, expected, ours)
@@ -134,8 +138,11 @@ def same(
     progress = progress_of(request, in_order, posed, table)
     passing = np.ones(len(table), dtype=np.bool_)
     view = HostView(table, offers)
-    for each in plugins.filters:
-        mask = verdict(each, view, posed, progress)
+    try:
+        masks = [verdict(each, view, posed, progress) for each in plugins.filters]
+    except BadRequestSpec:
+        masks = [~passing]  # Nova does not ask the filter that would refuse the request if no host is left
+    for mask in masks:
         passing &= True if mask is None else mask
     where = request, [each.name for each in plugins.filters]
     found = {table.hosts[place] for place in np.flatnonzero(passing)}
@@ -155,7 +162,7 @@ def databases(nova: Nova, tmp_path_factory: pytest.TempPathFactory) -> NovaDatab
     return NovaDatabases(nova, tmp_path_factory.mktemp("states"))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_same_hosts_pass_in_the_same_order(databases: NovaDatabases, seed: int) -> None:
     assert databases.compare(seed) > 0
 
