@@ -108,7 +108,7 @@ def measure(setting: ComparedSetting, environment: NovaEnvironment, hosts: int, 
 
 
 class _Used:
-    """What was used in some rounds, by name, and their seconds."""
+    """The sums of counters over some rounds, by name, and the seconds of these rounds."""
 
     def __init__(self) -> None:
         self._sums: dict[str, float] = {}
