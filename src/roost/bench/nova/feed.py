@@ -16,7 +16,7 @@ from typing import Any, Final
 import click
 
 from roost.bench.errors import BenchError
-from roost.bench.goals import Calibration, Goal
+from roost.bench.goals import Goal
 from roost.bench.measurement import ComparedSetting, announce
 from roost.bench.nova.computes import CELL, computes
 from roost.bench.nova.decisions import first_answers, nova_environment, with_nova
@@ -37,7 +37,7 @@ GOALS: Final = (
         field="bridge_percent",
         unit="% of a core",
         at_most=5,
-        calibrations=(Calibration((1,), "MariaDB", machine="B"),),
+        calibrations=(),
     ),
     Goal(
         workload="the feed of 10,000 compute nodes, MariaDB for the bridge",
@@ -45,7 +45,7 @@ GOALS: Final = (
         field="mariadb_percent",
         unit="% of a core",
         at_most=10,
-        calibrations=(Calibration((1,), "MariaDB", machine="B"),),
+        calibrations=(),
     ),
 )
 
