@@ -73,6 +73,12 @@ def test_json(tmp_path: Path) -> None:
     assert found["differences"][0]["examples"][0]["run"] == "run-3"
 
 
+def test_a_database_before_the_first_start_of_shadow_mode(tmp_path: Path) -> None:
+    asyncio.run(Database(url := f"sqlite:///{tmp_path / 'bridge.db'}").close())
+    result = CliRunner().invoke(report, ["--set", f"nova_bridge.connection={url}"])
+    assert (result.exit_code, result.output) == (1, "no call was compared\n")
+
+
 def test_without_a_database() -> None:
     with pytest.raises(OperatorError, match="nova_bridge"):
         CliRunner().invoke(report, [], catch_exceptions=False)

@@ -12,7 +12,7 @@ from roost.model.errors import OperatorError
 from roost.placement.options import GROUPS, unsupported_options
 from roost.placement.unsupported import groups_in
 from roost.process.option_source import Setting, Source
-from roost.process.options import options_of_group
+from roost.process.options import options_by_group, options_of_group
 from roost.state.api_database.cell_mappings import CELL0, section_of
 
 _SERVES: Set[str] = {
@@ -148,9 +148,12 @@ def options_without_effect(
     if not schedules and not unsupported_options(source, auth_strategy, dict.fromkeys(SYSTEM_GROUPS, ())):
         return []
     # Imported only here: this import takes as long as all others together.
+    from roost.nova.options import NovaOptions
     from roost.web.auth.keystone_credentials import client_options
 
     groups = system_options()
+    for group, each in options_by_group(NovaOptions).items():
+        groups.setdefault(group, []).extend(each)
     for group in CLIENTS:
         groups.setdefault(group, []).extend(client_options(source, group))
     groups |= cell_sections(source)

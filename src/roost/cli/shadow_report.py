@@ -102,6 +102,8 @@ async def _read(source: Source, since: float) -> ShadowSummary:
         raise OperatorError("no database of the bridge: set connection in [nova_bridge] of a --config-file")
     database = Database(url, read_only=True)
     try:
+        if SCHEMA.revision(database) is None:
+            return summary_of([])
         SCHEMA.check(database)
         return summary_of(await database.read(read_comparisons(since)))
     finally:
