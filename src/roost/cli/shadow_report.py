@@ -24,8 +24,8 @@ MEANINGS = {
     "tie": "another host of the same weight, or another of the best that both draw from",
     "both_refused": "both found no host",
     "other": "another host",
-    "roost_refused": "Nova's scheduler found a host, Roost none",
-    "nova_refused": "Roost found a host, Nova's scheduler claimed none",
+    "refused_by_roost": "Nova's scheduler found a host, Roost none",
+    "refused_by_nova": "Roost found a host, Nova's scheduler claimed none",
     "failed": "Roost came to no decision",
 }
 """The meaning of each outcome; see `roost.nova.shadow.comparison.ComparedOutcome`."""

@@ -59,7 +59,7 @@ def test_nothing_is_claimed_and_nothing_counts_as_claimed(within: Callable[..., 
     async def work(shadow: ShadowCloud, runs: ShadowRuns) -> None:
         version = (await shadow.ledger.current()).version
         [found] = await runs.compare(call())
-        assert (found.roost_host, found.outcome) == ("host0", "nova_refused")
+        assert (found.roost_host, found.outcome) == ("host0", "refused_by_nova")
         assert (await shadow.ledger.current()).version == version
         assert shadow.ledger.database.read_now(held_by_all) == {}
         assert not shadow.table.outstanding
@@ -161,7 +161,7 @@ def test_a_call_that_roost_refuses(within: Callable[..., None]) -> None:
     async def work(shadow: ShadowCloud, runs: ShadowRuns) -> None:
         shadow.when_asleep = [(ONE, {uuid_of(1): SMALL})]
         [found] = await runs.compare(call(flavor=large))
-        assert (found.outcome, found.nova_host, found.roost_host) == ("roost_refused", "host1", None)
+        assert (found.outcome, found.nova_host, found.roost_host) == ("refused_by_roost", "host1", None)
         assert (found.cause, "host1" in found.reason) == ("hosts with candidates", True)
         [both] = await runs.compare(call(TWO, flavor=large))
         assert (both.outcome, both.reason) == ("both_refused", "")

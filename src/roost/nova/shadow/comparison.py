@@ -11,12 +11,14 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.host_pool import OFFERED
 from roost.scheduler.pool.judged_pool import PoolJudgement
 
-ComparedOutcome = Literal["same", "tie", "other", "roost_refused", "nova_refused", "both_refused", "failed"]
+ComparedOutcome = Literal[
+    "same", "tie", "other", "refused_by_roost", "refused_by_nova", "both_refused", "failed"
+]
 """Outcomes of a comparison.
 
 ``same``: the same host. ``tie``: another host of the same weight, or one of the best that the options let
-both draw from. ``other``: another host. ``roost_refused``: Nova's scheduler claimed a host, Roost found none.
-``nova_refused``: Roost found a host, Nova's scheduler claimed none. ``both_refused``: neither found one.
+both draw from. ``other``: another host. ``refused_by_roost``: Nova's scheduler claimed a host, Roost found none.
+``refused_by_nova``: Roost found a host, Nova's scheduler claimed none. ``both_refused``: neither found one.
 ``failed``: Roost came to no decision.
 """
 
@@ -126,7 +128,7 @@ def _judged(
         return replace(one, outcome="both_refused")
     if theirs is None:
         reason = "Nova's scheduler claimed nothing in time: it refused the call, or the claim is gone again"
-        return replace(one, outcome="nova_refused", cause=NO_CLAIM, reason=reason)
+        return replace(one, outcome="refused_by_nova", cause=NO_CLAIM, reason=reason)
     if ours == theirs:
         return replace(one, outcome="same", nova_weight=one.roost_weight)
     index = table.index_of_node(theirs)
@@ -134,11 +136,13 @@ def _judged(
     verdict = None if judgement is None else judgement.verdict(index)
     if verdict is None or verdict.step is not None:
         cause, reason = _removed(one, decision, None if verdict is None else verdict.step, index)
-        return replace(one, outcome="roost_refused" if ours is None else "other", cause=cause, reason=reason)
+        return replace(
+            one, outcome="refused_by_roost" if ours is None else "other", cause=cause, reason=reason
+        )
     assert judgement is not None and verdict.weight is not None and index is not None
     one = replace(one, nova_weight=verdict.weight)
     if ours is None:
-        return replace(one, outcome="roost_refused", cause=decision.cause, reason=decision.reason)
+        return replace(one, outcome="refused_by_roost", cause=decision.cause, reason=decision.reason)
     own = table.index_of_node(ours)
     best = None if own is None else judgement.verdict(own).weight
     if own is None or best is None:

@@ -510,13 +510,13 @@ NOVA_COMPARISONS: Final = Counter(
     (
         Label(
             "outcome",
-            "`same`, `tie`, `other`, `roost_refused`, `nova_refused`, `both_refused`, `failed` or `dropped`.",
+            "`same`, `tie`, `other`, `refused_by_roost`, `refused_by_nova`, `both_refused`, `failed` or `dropped`.",
             (
                 "same",
                 "tie",
                 "other",
-                "roost_refused",
-                "nova_refused",
+                "refused_by_roost",
+                "refused_by_nova",
                 "both_refused",
                 "failed",
                 "dropped",
