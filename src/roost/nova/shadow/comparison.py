@@ -17,7 +17,8 @@ ComparedOutcome = Literal[
 """Outcomes of a comparison.
 
 ``same``: the same host. ``tie``: another host of the same weight, or one of the best that the options let
-both draw from. ``other``: another host. ``refused_by_roost``: Nova's scheduler claimed a host, Roost found none.
+both draw from. ``other``: another host. ``refused_by_roost``: Nova's scheduler claimed a host, Roost found
+none.
 ``refused_by_nova``: Roost found a host, Nova's scheduler claimed none. ``both_refused``: neither found one.
 ``failed``: Roost came to no decision.
 """

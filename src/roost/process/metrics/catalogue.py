@@ -510,7 +510,8 @@ NOVA_COMPARISONS: Final = Counter(
     (
         Label(
             "outcome",
-            "`same`, `tie`, `other`, `refused_by_roost`, `refused_by_nova`, `both_refused`, `failed` or `dropped`.",
+            "`same`, `tie`, `other`, `refused_by_roost`, `refused_by_nova`, `both_refused`, `failed` or "
+            "`dropped`.",
             (
                 "same",
                 "tie",
