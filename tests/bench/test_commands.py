@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import click
 import pytest
 
 from roost.bench.commands import bench
+from roost.bench.mariadb import MARIADB
 from roost.bench.postgresql import POSTGRESQL
+from support.nova import nova_python
 from support.processes import run_roost
 
 QUICK = ("--duration", "0.1", "--rounds", "1")
@@ -73,6 +76,42 @@ def test_reshape():
         [row] = measured("reshape", *few, folder=Path(reachable))["rows"]
     assert (row["hosts"], row["instances"], row["refused"]) == (4, 4, 0)
     assert row["built"] > 0 and row["commits"] >= 4
+
+
+WITH_NOVA = pytest.mark.skipif(
+    MARIADB is None or nova_python() is None, reason="no MariaDB here, or no Nova: run make nova"
+)
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder of MariaDB's account, which cannot reach those of pytest."""
+    with tempfile.TemporaryDirectory(prefix="roost-bench-", dir="/tmp") as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+@WITH_NOVA
+@pytest.mark.nightly
+def test_nova(reachable: Path):
+    few = ("--hosts", "60", "--callers", "2", "--nova-python", nova_python())
+    rows = measured("nova", *few, *QUICK, folder=reachable)["rows"]
+    assert [row["service"] for row in rows] == [
+        "nova-scheduler",
+        "roost, placement over HTTP",
+        "roost, ledger",
+    ]
+    assert all(row["calls"] >= 2 and 0 < row["p50_ms"] <= row["p99_ms"] for row in rows)
+    assert all(row["quicker"] > 0 for row in rows[1:])
+
+
+@WITH_NOVA
+@pytest.mark.nightly
+def test_nova_feed(reachable: Path):
+    few = ("--hosts", "60", "--numa", "--nova-python", nova_python())
+    [row] = measured("nova-feed", *few, "--duration", "6", "--rounds", "1", folder=reachable)["rows"]
+    assert (row["hosts"], row["numa"]) == (60, "yes")
+    assert row["reports_per_second"] > 0 and row["statements_per_second"] > 0
 
 
 def test_metrics(folder: Path):
