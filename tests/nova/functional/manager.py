@@ -77,5 +77,7 @@ class BridgeManager(manager.Manager):
             # What oslo.messaging makes of it on the other side.
             error = sent.exc_info[1]
             assert isinstance(error, NovaRemoteError)
-            raise getattr(exception, type(error).__name__)(**error.kwargs) from error
+            if type(error).__name__ == "NoValidHost":
+                raise exception.NoValidHost(**error.kwargs) from error
+            raise exception.AllocationUpdateFailed(**error.kwargs) from error
         return serializer.deserialize_entity(context, jsonutils.loads(jsonutils.dumps(answer)))
