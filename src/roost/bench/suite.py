@@ -25,6 +25,8 @@ from roost.bench import (
 from roost.bench.fleets import flat, nearly_full, nested, wide
 from roost.bench.goals import GOAL_TITLES, MACHINES, Goal
 from roost.bench.measurement import ComparedSetting, announce
+from roost.bench.nova import decisions as nova_decisions
+from roost.bench.nova import feed as nova_feed
 from roost.bench.replay import azure
 from roost.bench.report import BenchReport, markdown_table, read_report
 from roost.bench.store import Store, open_store
@@ -186,7 +188,7 @@ def run_suite(extent: Extent, setting: ComparedSetting, results: Path) -> Iterat
 
 def all_goals() -> list[Goal]:
     """Return the goals of all benchmarks."""
-    modules = (candidates, claims, decide, start, overload, agents, azure)
+    modules = (candidates, claims, decide, start, overload, agents, azure, nova_decisions, nova_feed)
     goals = [goal for module in modules for goal in module.GOALS]
     return [*goals, *filters.RATIOS, decide.GROWTH]
 

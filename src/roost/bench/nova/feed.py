@@ -16,7 +16,7 @@ from typing import Any, Final
 import click
 
 from roost.bench.errors import BenchError
-from roost.bench.goals import Goal
+from roost.bench.goals import Calibration, Goal
 from roost.bench.measurement import ComparedSetting, announce
 from roost.bench.nova.computes import CELL, computes
 from roost.bench.nova.decisions import first_answers, nova_environment, with_nova
@@ -33,19 +33,19 @@ SETTLE_SECONDS: Final = 10.0
 GOALS: Final = (
     Goal(
         workload="the feed of 10,000 compute nodes, the bridge",
-        of={"hosts": 10_000},
+        of={"hosts": 10_000, "numa": "no"},
         field="bridge_percent",
         unit="% of a core",
         at_most=5,
-        calibrations=(),
+        calibrations=(Calibration((4.08,), "MariaDB", machine="B"),),
     ),
     Goal(
         workload="the feed of 10,000 compute nodes, MariaDB for the bridge",
-        of={"hosts": 10_000},
+        of={"hosts": 10_000, "numa": "no"},
         field="mariadb_percent",
         unit="% of a core",
         at_most=10,
-        calibrations=(),
+        calibrations=(Calibration((1.2,), "MariaDB", machine="B"),),
     ),
 )
 
