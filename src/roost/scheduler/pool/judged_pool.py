@@ -90,7 +90,7 @@ class JudgedPool(FreshPool):
         for name, part in self._weights.parts().items():
             parts[name] = np.full(self.offered, np.nan)
             parts[name][allowed] = part
-        weights[allowed] = [self.weight(position) for position in allowed.tolist()]
+        weights[allowed] = self._weights.of_all()
         self.judgement = PoolJudgement(self._source.index, self._removed, self._steps, weights, parts)
         return steps
 

@@ -65,6 +65,10 @@ class HostWeights:
         place = int(self._positions.searchsorted(position))
         return tuple(scale.number(place) for scale in self._scales if scale.least != scale.greatest)
 
+    def of_all(self) -> Float64:
+        """Return the weights of the allowed hosts, in the order of their positions: float64[n]."""
+        return self._weights.copy()
+
     def parts(self) -> dict[str, Float64]:
         """Return the part of each weigher in the weights of the allowed hosts: float64[n].
 
