@@ -169,6 +169,9 @@ def test_without_public_reasons_a_refusal_has_novas_words(tmp_path: Path) -> Non
         async with opened(tmp_path, flat(4), AnswerOptions(public_reasons=False)) as bridge:
             with pytest.raises(NovaRefusal) as refused:
                 await bridge.call(request_spec(flavor=flavor(vcpus=9)))
+            assert refused.value.kwargs == {"reason": ""}, "placement offers none"
+            with pytest.raises(NovaRefusal) as refused:
+                await bridge.call(request_spec(ignore_hosts=[f"host{number}" for number in range(4)]))
             assert refused.value.kwargs == {"reason": NOT_ENOUGH_HOSTS}
 
     asyncio.run(work())

@@ -36,6 +36,7 @@ from roost.scheduler.api.repeated import ClaimedBefore, recorded_claims, standin
 from roost.scheduler.api.wire.language import NovaLanguage
 from roost.scheduler.api.wire.nova_selection import legacy_selection
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
+from roost.scheduler.pool.host_pool import OFFERED
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.storage import StorageError
 
@@ -46,7 +47,7 @@ NETWORKS_UNKNOWN = "The networks of the request cannot be read."
 """The reason of a refusal because of Neutron, as Nova's users see it."""
 
 NOT_ENOUGH_HOSTS = "There are not enough hosts available."
-"""Nova's own reason of a refusal."""
+"""Nova's own reason of a refusal, except where placement offers no host: then it gives none."""
 
 BAD_REQUEST = "The request cannot be placed as it is."
 """The reason of a refusal of a request spec, as Nova's users see it."""
@@ -107,7 +108,7 @@ class NovaDecisions:
             return shown
         except NoValidHost as error:
             outcome = "no_valid_host"
-            words = public_reason(error) if self._options.public_reasons else NOT_ENOUGH_HOSTS
+            words = public_reason(error) if self._options.public_reasons else _novas_words(error)
             raise no_valid_host(words) from error
         except (BadRequestSpec, ValueError) as error:
             outcome = "bad_request"
@@ -266,6 +267,11 @@ class NovaDecisions:
         if call.objects:
             return selections
         return [legacy_selection(each[0]) for each in selections]
+
+
+def _novas_words(error: NoValidHost) -> str:
+    none_offered = any(step.name == OFFERED and step.left == 0 for step in error.steps)
+    return "" if none_offered else NOT_ENOUGH_HOSTS
 
 
 def _kept(held: Held) -> KeptAllocations:
