@@ -314,3 +314,17 @@ def test_changes_of_the_table_are_in_the_journal(cloud: NovaCloud, tmp_path: Pat
     table = asyncio.run(past())
     assert (table.hosts, table.enabled[0]) == (["a"], False)
     asyncio.run(own.close())
+
+
+def test_row_with_a_new_stamp_alone_is_not_decoded_again(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a", stats={"num_instances": 1}, cpu_info={"model": "x"})
+    fed.refresh()
+    before = fed.table.report(0)
+    cloud.node("cell1", "a", at=5.0, stats={"num_instances": 1}, cpu_info={"model": "x"})
+    fed.feed.node_changed("a")
+    fed.refresh(after=1.0)
+    assert fed.table.report(0).cpu_info is before.cpu_info
+    cloud.node("cell1", "a", at=6.0, stats={"num_instances": 2}, cpu_info={"model": "x"})
+    fed.feed.node_changed("a")
+    fed.refresh(after=3.0)
+    assert fed.table.report(0).num_instances == 2

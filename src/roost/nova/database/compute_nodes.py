@@ -53,6 +53,14 @@ def read_nodes(connection: Connection, nodes: Collection[str]) -> list[NodeRow]:
     ]
 
 
+def content_of(row: NodeRow) -> int:
+    """Return a hash of a row without its stamp: a compute may write its row without a change."""
+    values = tuple(row)
+    return hash((values[:_STAMP], values[_STAMP + 1 :]))
+
+
+_STAMP = [each.key for each in compute_nodes.c].index("updated_at")
+
 # Source: HostState of Nova ignores rows without a free disk. With a condition on uuid or host, MariaDB would
 # read all rows through an index.
 _THERE = (
