@@ -15,6 +15,7 @@ from roost.placement.options import read_options
 from roost.process.option_source import MAIN_DATABASE, Source, refused_value
 from roost.process.options import OptionStruct, options_of_group
 from roost.records.backend import RecordOptions
+from roost.server.backup.roles import BRIDGE
 from roost.server.neighbours.options import NeighbourOptions
 from roost.state.api_database.cell_mappings import CELL0, CellOptions, section_of
 from roost.state.api_database.tables import ApiDatabaseOptions
@@ -28,7 +29,7 @@ _ROLES = {
     ApiDatabaseOptions.group: "api",
     RecordOptions.group: "records",
     NeighbourOptions.group: "neighbours",
-    BridgeOptions.group: "api",
+    BridgeOptions.group: BRIDGE,
 }
 """The role of the database of each section. All other sections are those of cells."""
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-import uvloop
-
 from roost.bench.nova.timed_calls import answer, own_output, timed_calls
 from roost.nova.rpc.calls_in_work import CallsInWork
 from roost.nova.rpc.endpoint import SchedulerEndpoint
@@ -85,4 +83,4 @@ async def serve(files: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(serve(sys.argv[1:]))  # as the worker processes of the command
+    asyncio.run(serve(sys.argv[1:]))
