@@ -65,17 +65,41 @@ def boot(image: str, flavor: str = "small", count: int = 1, zone: str | None = N
     return [each.uuid for each in made]
 
 
-def delete(instance: str, stuck: bool = False) -> None:
-    """Ask for the end of a server. ``stuck``: of one whose task has nobody left that works on it."""
-    try:
-        found = _instance(instance)
-    except exception.InstanceNotFound:
+def delete(instance: str) -> None:
+    """Ask for the end of a server."""
+    _cloud.api.delete(_cloud.admin, _instance(instance))
+
+
+def clean_up(instance: str) -> None:
+    """Delete a server that has a task with nobody left that works on it.
+
+    A conductor that ends in the middle of a build leaves a row in a cell that the instance is not mapped to.
+    """
+    mapping = objects.InstanceMapping.get_by_instance_uuid(_cloud.admin, instance)
+    if mapping.cell_mapping is None:
+        _map(mapping)
+    if mapping.cell_mapping is None:
         found = objects.BuildRequest.get_by_instance_uuid(_cloud.admin, instance).instance
-    if stuck and found.task_state is not None and found.obj_attr_is_set("id"):
+    else:
+        found = _instance(instance)
         found.task_state = None
         found.vm_state = "error"
         found.save()
     _cloud.api.delete(_cloud.admin, found)
+
+
+def _map(mapping: "objects.InstanceMapping") -> None:
+    """Map an instance to the cell that has its row, if one has."""
+    for cell in objects.CellMappingList.get_all(_cloud.admin):
+        with context.target_cell(_cloud.admin, cell) as targeted:
+            try:
+                objects.Instance.get_by_uuid(targeted, mapping.instance_uuid)
+            except exception.InstanceNotFound:
+                continue
+        mapping.cell_mapping = cell
+        mapping.save()
+        with contextlib.suppress(exception.BuildRequestNotFound):
+            objects.BuildRequest.get_by_instance_uuid(_cloud.admin, mapping.instance_uuid).destroy()
 
 
 def resize(instance: str, flavor: str | None) -> None:
