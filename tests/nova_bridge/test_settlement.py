@@ -54,9 +54,24 @@ def test_claim_counts_until_a_later_row_of_the_node_counts_the_instance(
 
 
 @pytest.mark.usefixtures("hosts")
+def test_claim_ends_at_once_by_a_row_whose_number_of_instances_has_the_arrived_one(
+    cloud: NovaCloud, fed: FedTable
+) -> None:
+    instance = cloud.instance("cell1", "i", "a")
+    cloud.node("cell1", "a", at=1.0, stats={"num_instances": 1})
+    claimed(fed, instance)
+    fed.feed.instances_changed("a")
+    fed.refresh(after=1.0)
+    assert not counts(fed)
+    assert list(fed.table.report(fed.table.index("a") or 0).instances) == [instance]
+
+
+@pytest.mark.usefixtures("hosts")
 def test_arrived_instance_is_counted_in_time_by_a_row_that_had_it_already(
     cloud: NovaCloud, fed: FedTable
 ) -> None:
+    # An instance that the compute does not count any more is still listed.
+    cloud.instance("cell1", "leaving", "a")
     instance = cloud.instance("cell1", "i", "a")
     cloud.node("cell1", "a", at=1.0, stats={"num_instances": 1})
     claimed(fed, instance)
