@@ -257,7 +257,7 @@ class CellFeed:
         index = self._table.index_of_node(report.node)
         claimed = {} if index is None else self._table.outstanding.instances_on(index)
         early = {each for each in claimed if each in listed and not self.counts(report.node, each)}
-        # The row's own number of instances says that it counts all of them, without a wait for its next stamp.
+        # The row's own number of instances may say that it counts them all: no wait for its next stamp then.
         if early and report.num_instances < len(listed):
             listed = {each: listed[each] for each in listed if each not in early}
             self._again[report.node] = -math.inf
