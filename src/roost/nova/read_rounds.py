@@ -17,23 +17,18 @@ class ReadRounds:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def make(self, reads: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
-        """Begin the reads that do not run any more, and wait for all of them for a time.
+        """Begin the reads that do not run any more, and wait for those for a time.
 
-        Raises the error of a read, which may have begun in an earlier round.
+        A read that an earlier round has left running is not waited for again. Raises the error of a read that
+        has ended, whichever round began it.
         """
-        for name, read in reads.items():
-            if name not in self._running:
-                self._running[name] = asyncio.ensure_future(_made(read))
-        mine = {name: self._running[name] for name in reads}
-        if not mine:
-            return
-        try:
-            await asyncio.wait(mine.values(), timeout=self._patience)
-        finally:
-            ended = {name: task for name, task in mine.items() if task.done()}
-            for name in ended:
-                self._running.pop(name, None)
-        for task in ended.values():
+        begun = [name for name in reads if name not in self._running]
+        for name in begun:
+            self._running[name] = asyncio.ensure_future(_made(reads[name]))
+        if begun:
+            await asyncio.wait([self._running[name] for name in begun], timeout=self._patience)
+        ended = [name for name, task in self._running.items() if task.done()]
+        for task in [self._running.pop(name) for name in ended]:
             if not task.cancelled():
                 task.result()
 
