@@ -47,6 +47,7 @@ class Bridge:
         self, ledger: Ledger, scheduler: Scheduler, records: RecordQueue, options: AnswerOptions
     ) -> None:
         self.ledger = ledger
+        self.table = scheduler.table
         self.facts_of: dict[str, InstanceFacts] = {}
         self.away = self.networks_away = False
         self.looks = 0
@@ -58,6 +59,7 @@ class Bridge:
             options,
             refresh=self._refresh,
             filled=self._filled,
+            sleep=self._sleep,
         )
 
     async def facts(self, instance: str) -> InstanceFacts | None:
@@ -68,12 +70,15 @@ class Bridge:
 
     async def _refresh(self) -> None: ...
 
+    async def _sleep(self, seconds: float) -> None: ...
+
     async def _filled(self, spec: RequestSpec) -> RequestSpec:
         if self.networks_away:
             raise NetworksUnknown("the network service does not answer: http://neutron")
         return spec
 
     async def call(self, spec: dict[str, Any] | None = None, *instances: str, **more: Any) -> list[Any]:
+        more.setdefault("request_id", "req-1")
         return await self.decide(SelectCall(spec or request_spec(), instances or (UUID,), **more))
 
     async def hosts(self, *args: Any, **more: Any) -> list[list[str]]:
@@ -231,10 +236,10 @@ def test_audit_that_judged_a_claim_before_it_was_answered_frees_nothing(
     async def work(bridge: Bridge) -> None:
         # An unshelve whose first answer was lost: the instance is in a cell, and on no host.
         bridge.facts_of[UUID] = InstanceFacts("cell1", None, None)
-        await bridge.hold(UUID, 2)
+        first = await bridge.call()
         held = bridge.held()
         free = msgspec.structs.replace(holding(UUID, {}), generation=1)
-        assert await bridge.hosts() == [["host2"]]
+        assert await bridge.call() == first
         with pytest.raises(ConcurrentUpdate):
             await bridge.ledger.execute(WriteAllocations((free,)))
         assert bridge.held() == held
@@ -344,5 +349,42 @@ def test_networks_that_cannot_be_read_are_no_valid_host_and_nothing_is_claimed(
         bridge.networks_away = False
         await bridge.call()
         assert bridge.held() != {}
+
+    bridged(work)
+
+
+def test_a_boot_into_a_group_needs_no_cell_that_is_away(bridged: Callable[[Work], None]) -> None:
+    async def work(bridge: Bridge) -> None:
+        bridge.away = True
+        group = made("InstanceGroup", "1.11", uuid=uuid_of(0x61), policy="anti-affinity", hosts=[])
+        [[_]] = await bridge.hosts(request_spec(instance_group=group), alternates=False)
+        assert bridge.held()
+
+    bridged(work)
+
+
+def test_another_unshelve_is_not_answered_by_the_claim_of_an_earlier_one(
+    bridged: Callable[[Work], None],
+) -> None:
+    async def work(bridge: Bridge) -> None:
+        bridge.facts_of[UUID] = InstanceFacts("cell1", None, None)
+        first = await bridge.call()
+        assert await bridge.call() == first
+        held = bridge.held()
+        with pytest.raises(NovaRefusal) as refused:
+            await bridge.call(request_id="req-2")
+        assert refused.value.kind == "AllocationUpdateFailed"
+        assert bridge.held() == held
+
+    bridged(work)
+
+
+def test_a_call_that_comes_twice_still_counts_on_its_node(bridged: Callable[[Work], None]) -> None:
+    async def work(bridge: Bridge) -> None:
+        await bridge.call()
+        before = bridge.table.outstanding.of(UUID)
+        assert before is not None
+        await bridge.call()
+        assert bridge.table.outstanding.of(UUID) == before
 
     bridged(work)

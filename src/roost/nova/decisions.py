@@ -12,6 +12,7 @@ The facts are read only then, so that they cost usual calls nothing.
 A caller gets no error but `NovaRefusal`: several of Nova's conductors leave an instance stuck on any other.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
@@ -35,9 +36,11 @@ from roost.scheduler.api.refusals import public_reason
 from roost.scheduler.api.repeated import ClaimedBefore, recorded_claims, standing_claims
 from roost.scheduler.api.wire.language import NovaLanguage
 from roost.scheduler.api.wire.nova_selection import legacy_selection
-from roost.scheduler.errors import BadRequestSpec, SchedulerError
+from roost.scheduler.errors import BadRequestSpec, PlacementUnavailable, SchedulerError
+from roost.scheduler.nodes.outstanding import taken_by
 from roost.scheduler.pool.host_pool import OFFERED
 from roost.scheduler.request.scheduling_request import HostRequest
+from roost.scheduler.selection.claim_result import is_outage
 from roost.storage import StorageError
 
 PLACEMENT_AWAY = "Placement or a database does not answer the scheduler."
@@ -51,6 +54,12 @@ NOT_ENOUGH_HOSTS = "There are not enough hosts available."
 
 BAD_REQUEST = "The request cannot be placed as it is."
 """The reason of a refusal of a request spec, as Nova's users see it."""
+
+FAULT = "The scheduler could not decide the request."
+"""The reason of a refusal by a fault, as Nova's users see it."""
+
+RECORD_PAUSES = (0.25, 0.5, 1.0)
+"""Seconds between the searches for the record of an earlier run, which another process may be writing."""
 
 FLUSH_SECONDS = 5.0
 """Most seconds that the search for an earlier run in the records waits until they are written."""
@@ -89,6 +98,7 @@ class NovaDecisions:
         *,
         refresh: Callable[[], Awaitable[None]],
         filled: Callable[[RequestSpec], Awaitable[RequestSpec]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._scheduler = scheduler
         self._placement = placement
@@ -97,6 +107,7 @@ class NovaDecisions:
         self._options = options
         self._refresh = refresh
         self._filled = filled
+        self._sleep = sleep
         self._language = NovaLanguage(scheduler.table)
 
     async def __call__(self, call: SelectCall) -> list[Any]:
@@ -114,24 +125,26 @@ class NovaDecisions:
             outcome = "bad_request"
             self._log(call, error)
             raise no_valid_host(BAD_REQUEST) from error
-        except NovaRefusal:
+        except NovaRefusal as refusal:
             outcome = "conflict"
+            self._log(call, refusal)
             raise
         except NetworksUnknown as error:
             outcome = "unavailable"
             self._log(call, error)
             raise no_valid_host(NETWORKS_UNKNOWN) from error
         except (SchedulerError, PlacementError, LedgerError, StorageError) as error:
-            outcome = "unavailable"
+            away = isinstance(error, PlacementUnavailable | LedgerError | StorageError) or is_outage(error)
+            outcome = "unavailable" if away else "failed"
             self._log(call, error)
-            raise no_valid_host(PLACEMENT_AWAY) from error
+            raise no_valid_host(PLACEMENT_AWAY if away else FAULT) from error
         finally:
             metrics.NOVA_CALLS.labels(outcome).inc()
             metrics.NOVA_CALL_DURATION.observe(perf_counter() - started)
 
     def _log(self, call: SelectCall, error: Exception) -> None:
         _log.warning(
-            "a call is answered with NoValidHost",
+            "a call of Nova is refused",
             instances=call.instances,
             request_id=call.request_id,
             error=str(error),
@@ -162,7 +175,12 @@ class NovaDecisions:
         """
         if len(instances) > 1:
             return {}
-        facts = await self._instances.facts(instances[0])
+        try:
+            facts = await self._instances.facts(instances[0])
+        except StorageError as error:
+            # Most requests are boots, which other cells can serve. A move may be refused for want of it.
+            _log.warning("the migration of an instance cannot be read", error=str(error))
+            return {}
         return {} if facts is None or facts.holder is None else {instances[0]: facts.holder}
 
     async def _beside(self, request: HostRequest, conflict: ConcurrentUpdate) -> tuple[Destination, ...]:
@@ -173,7 +191,7 @@ class NovaDecisions:
             raise _moved(request.instances) from conflict
         facts = {name: await self._instances.facts(name) for name in held}
         if all(each is None or each.host is None for each in facts.values()):
-            return await self._answered(await self._again(request, held), held, facts)
+            return await self._answered(request, await self._again(request, held, facts), held, facts)
         if len(request.instances) == 1:
             [instance] = request.instances
             evacuation = None if (fact := facts[instance]) is None else fact.evacuation
@@ -181,11 +199,20 @@ class NovaDecisions:
                 return await self._evacuated(request, held, facts, evacuation)
         raise _moved(held) from conflict
 
-    async def _again(self, request: HostRequest, held: Mapping[str, Held]) -> tuple[Destination, ...]:
-        """Return the destinations of the same call, which was decided before."""
+    async def _again(
+        self, request: HostRequest, held: Mapping[str, Held], facts: Mapping[str, InstanceFacts | None]
+    ) -> tuple[Destination, ...]:
+        """Return the destinations of the same call, which was decided before.
+
+        An instance in no cell is booted, and that is asked for once: its claim is that of this call even if
+        no record says so. An instance in a cell may hold the claim of an earlier request, such as an unshelve
+        to another zone.
+        """
         known = await self._recorded(request)
         if known is not None and all(_holds_only(held.get(each.instance), each) for each in known):
             return known
+        if any(each is not None for each in facts.values()):
+            raise _moved(held)
         amounts = await self._scheduler.amounts(request.spec)
         if len(held) < len(request.instances) or any(
             total(each.allocations.values()) not in amounts for each in held.values()
@@ -226,11 +253,12 @@ class NovaDecisions:
                 raise _moved([instance]) from None
         known = await self._recorded(request)
         if known is not None and known[0].selected.node in hosts - source and _holds(held, known[0]):
-            return await self._answered(known, holdings, facts)
+            return await self._answered(request, known, holdings, facts)
         raise _moved([instance])
 
     async def _answered(
         self,
+        request: HostRequest,
         found: tuple[Destination, ...],
         held: Mapping[str, Held],
         facts: Mapping[str, InstanceFacts | None],
@@ -256,11 +284,26 @@ class NovaDecisions:
                 await self._placement.write_allocations(writes)
             except ConcurrentUpdate as error:
                 raise _moved(held) from error
+        table = self._scheduler.table
+        for each in found:
+            # The decision that met the conflict has ended what the earlier one counted for the instance.
+            index = table.index_of_node(each.selected.node)
+            if index is not None:
+                table.claim(each.instance, index, *taken_by(request.spec), each.selected.assignment)
         return found
 
     async def _recorded(self, request: HostRequest) -> tuple[Destination, ...] | None:
+        """Return the destinations of an earlier run of the same request; None if there is none.
+
+        Another scheduler may have claimed a moment ago, and its record is under way.
+        """
         await self._records.flush(FLUSH_SECONDS)
-        return await recorded_claims(self._records.backend, request.instances)
+        for pause in (*RECORD_PAUSES, None):
+            found = await recorded_claims(self._records.backend, request.instances, request.request_id)
+            if found is not None or pause is None:
+                return found
+            await self._sleep(pause)
+        return None
 
     def _shown(self, call: SelectCall, found: tuple[Destination, ...]) -> list[Any]:
         selections = self._language.selections(found)

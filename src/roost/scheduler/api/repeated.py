@@ -103,8 +103,13 @@ class ClaimedBefore(Conflict):
     code: ClassVar[str] = "scheduler.claimed_before"
 
 
-async def recorded_claims(records: Records, instances: tuple[str, ...]) -> tuple[Destination, ...] | None:
-    """Return the destinations of the run that placed these instances; None if the last runs have none."""
+async def recorded_claims(
+    records: Records, instances: tuple[str, ...], request_id: str | None = None
+) -> tuple[Destination, ...] | None:
+    """Return the destinations of the run that placed these instances; None if the last runs have none.
+
+    ``request_id``: of the user's request that the run must be of; None: of any.
+    """
     if not isinstance(records, SearchableRecords):
         return None
     try:
@@ -112,7 +117,13 @@ async def recorded_claims(records: Records, instances: tuple[str, ...]) -> tuple
     except RecordsError as error:
         _log.warning("whether a run is recorded cannot be read", error=str(error))
         return None
-    placed = (each.run for each in found if each.run.instances == instances and each.run.destinations)
+    placed = (
+        each.run
+        for each in found
+        if each.run.instances == instances
+        and each.run.destinations
+        and request_id in (None, each.run.request_id)
+    )
     return next((run.destinations for run in placed), None)
 
 
