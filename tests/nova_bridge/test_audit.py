@@ -34,7 +34,7 @@ from roost.state.leases import renew
 from roost.storage import Database, DatabaseUnavailable
 from support.ledgers import opened
 from support.nova_clouds import EPOCH, NovaCloud, cell_uuid, node_uuid
-from support.nova_traces import action, buried, instance_uuid, mapped, migration, placed, requested
+from support.nova_traces import action, buried, instance_uuid, mapped, migration, placed, requested, withdrawn
 from support.upgrading import upgrade_empty
 
 TIMEOUT = 1800.0
@@ -306,6 +306,23 @@ def test_instance_without_any_trace_is_found_by_the_record_of_its_run(tmp_path: 
         ]
         await now.round(TIMEOUT)
         assert await now.kinds() == {instance_uuid("young"): FORGOTTEN}
+
+    on(tmp_path, work)
+
+
+def test_instance_whose_request_is_deleted_long_after_its_run_was_read_is_found(tmp_path: Path) -> None:
+    async def work(now: Audited) -> None:
+        requested(now.cloud, "gone")
+        await now.claim("gone", "a")
+        await now.recorded("gone", "a", at=now.now - TIMEOUT)
+        for _ in range(4):
+            await now.round(TIMEOUT)
+        assert await now.findings() == []
+        withdrawn(now.cloud, "gone")
+        await now.round()
+        assert await now.kinds() == {instance_uuid("gone"): FORGOTTEN}
+        await now.round()
+        assert await now.holds("gone") == {}
 
     on(tmp_path, work)
 

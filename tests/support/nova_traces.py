@@ -25,6 +25,12 @@ def requested(cloud: NovaCloud, name: str) -> str:
     return found
 
 
+def withdrawn(cloud: NovaCloud, name: str) -> None:
+    """A user has deleted an instance that was in no cell yet."""
+    requests = tables.build_requests
+    cloud.write("api", sa.delete(requests).where(requests.c.instance_uuid == instance_uuid(name)))
+
+
 def mapped(cloud: NovaCloud, name: str, cell: str) -> str:
     """The instance is in a cell, and its build request is gone."""
     found = instance_uuid(name)

@@ -29,7 +29,11 @@ class CellsUnread(Exception):
 
 
 class AuditLook:
-    """Looks at suspects once. ``cells``: all cells of Nova, cell0 included."""
+    """Looks at suspects once. ``cells``: all cells of Nova, cell0 included.
+
+    ``requested``: the suspects seen so far whose build request is still there. What becomes of it decides on
+    their claims.
+    """
 
     def __init__(
         self, api: Database, cells: Collection[NovaCell], placement: Placement, table: NodeTable
@@ -39,6 +43,7 @@ class AuditLook:
         self._placement = placement
         self._table = table
         self._hosts: dict[str, str | None] = {}
+        self.requested: list[ClaimSuspect] = []
 
     async def at(
         self, suspects: Iterable[ClaimSuspect], moved: Collection[str]
@@ -56,6 +61,7 @@ class AuditLook:
         found: list[tuple[AuditFinding, Held]] = []
         for some in _slices(suspects):
             traces = await self._traces([each.instance for each in some], moved)
+            self.requested += [each for each in some if traces[each.instance].requested]
             suspected = [each for each in some if kind_of(traces[each.instance]) is not None]
             held = await self._placement.holdings([each.instance for each in suspected])
             for suspect in suspected:

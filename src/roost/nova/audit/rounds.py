@@ -135,7 +135,7 @@ class NovaAudit:
         last = [each for _, each in await self._context.read(API, read_findings(0, KEPT_FINDINGS))]
         clock = self._context.clock()
         try:
-            suspects, found = await self._look(last)
+            suspects, found, requested = await self._look(last)
         except CellsUnread as error:
             report = RoundReport(findings=len(last), unread=dict(error.reasons))
             await self._context.write(API, end_round(lease, number, clock, tuple(last), report))
@@ -147,13 +147,16 @@ class NovaAudit:
         report = RoundReport(findings=len(left), instances=suspects)
         if not await self._context.write(API, end_round(lease, number, clock, tuple(left), report)):
             return
-        self._suspects.judged(clock, self._monotonic())
+        self._suspects.judged(clock, self._monotonic(), requested)
         self.state = NovaAuditState(self._context.clock(), left, self.state.freed + freed)
         metrics.NOVA_AUDIT_ROUNDS.labels("complete").inc()
         _tell(left)
 
-    async def _look(self, last: Iterable[AuditFinding]) -> tuple[int, list[tuple[AuditFinding, Held]]]:
-        """Return the number of suspects, and the claims that nobody answered for."""
+    async def _look(
+        self, last: Iterable[AuditFinding]
+    ) -> tuple[int, list[tuple[AuditFinding, Held]], Sequence[ClaimSuspect]]:
+        """Return the number of suspects, the claims that nobody answered for, and the suspects whose build
+        request is still there."""
         cell0, unread = self._cells.cell0, dict(self._cells.unusable)
         if cell0 is None:
             raise CellsUnread({"cell0": "it has no cell mapping that can be used", **unread})
@@ -193,7 +196,10 @@ class NovaAudit:
             new = {each.instance: each for each in reversed(some) if each.instance not in judged}
             judged |= new.keys()
             findings += await look.at(new.values(), moved)
-        return len(judged), findings
+        # The records may have had a later claim of one that waits.
+        waiting = [each for each in self._suspects.waiting if each.instance not in judged]
+        findings += await look.at(waiting, moved)
+        return len(judged) + len(waiting), findings, look.requested
 
     async def _judged(
         self, lease: HeldLease, last: Iterable[AuditFinding], found: Iterable[tuple[AuditFinding, Held]]

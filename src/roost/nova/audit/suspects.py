@@ -6,7 +6,7 @@ instances of which Nova has nothing left.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from roost.nova.audit.unanswered import ClaimSuspect, fails_to_unshelve
 from roost.nova.database.actions import UNSHELVE, read_actions
@@ -52,7 +52,9 @@ class LatestRows:
 class Suspects:
     """Finds the suspects of each round.
 
-    ``timeout``: the seconds after which no caller waits for an answer any more.
+    ``timeout``: the seconds after which no caller waits for an answer any more. ``waiting``: the suspects
+    whose build request was still there in the last round, at most `MOST_ROWS`. A run is read from the records
+    once, and a user may delete the request of such an instance at any later time.
     """
 
     def __init__(self, records: Records, timeout: float) -> None:
@@ -60,6 +62,7 @@ class Suspects:
         self._timeout = timeout
         self._latest: dict[tuple[str, str], LatestRows] = {}
         self._recorded_until: float | None = None
+        self.waiting: Sequence[ClaimSuspect] = ()
 
     async def buried(self, cell0: NovaCell) -> list[ClaimSuspect]:
         """Return the suspects of cell0. Raises `StorageError`."""
@@ -109,11 +112,12 @@ class Suspects:
         async for some in self._records.each(Search(since=since - OVERLAP_SECONDS, until=until)):
             yield [claim for each in some for claim in _claims(each)]
 
-    def judged(self, clock: float, now: float) -> None:
+    def judged(self, clock: float, now: float, requested: Sequence[ClaimSuspect]) -> None:
         """Note that a round has judged all suspects, those of the records until ``clock``.
 
-        ``now``: seconds of the monotonic clock.
+        ``now``: seconds of the monotonic clock. ``requested``: those whose build request is still there.
         """
+        self.waiting = requested[:MOST_ROWS]
         self._recorded_until = clock - self._timeout
         for latest in self._latest.values():
             latest.judged(now)
