@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 import httpx
+import msgspec
 import pytest
 
 from roost.ledger.holdings import held_by_all
@@ -228,6 +229,36 @@ def test_a_second_look_that_finds_another_member_gives_back_the_new_part_alone(w
         assert held(room) == {ONE: (SOURCE, 3)}
 
     within(flat(2), work, race, members=members)
+
+
+def test_an_affine_run_that_begins_anew_goes_on_at_the_new_generation(within: Within) -> None:
+    """At a service without groups."""
+    rooms: list[Room] = []
+    member, claimed = uuid_of(1), list[str]()
+
+    async def members(group: str) -> Sequence[str]:
+        return [ONE, member]
+
+    async def race(request: httpx.Request) -> Answer:
+        if claims_of(request):
+            [host] = msgspec.json.decode(request.content)[ONE]["allocations"].keys() - SOURCE.keys() or [""]
+            if not claimed:
+                [other] = {uuid_of(1), uuid_of(2)} - {host}
+                await rooms[0].ledger.execute(WriteAllocations((holding(member, {other: {"VCPU": 1}}),)))
+            claimed.append(host)
+        return None
+
+    async def work(room: Room) -> None:
+        rooms.append(room)
+        await source_held(room)
+        assert await evacuate(room, group=ServerGroup("g", "affinity")) == [4]
+        first, given_back, second = claimed
+        assert {first, second} == {uuid_of(1), uuid_of(2)}
+        assert given_back == ""
+        allocations, generation = held(room)[ONE]
+        assert (allocations.keys(), generation) == ({*SOURCE, second}, 4)
+
+    within(flat(3), work, race, members=members)
 
 
 def test_claims_that_a_word_concerns_are_given_back_and_made_anew(within: Within) -> None:

@@ -67,8 +67,8 @@ class HttpGateway:
             for _ in range(_AGAIN):
                 try:
                     return await self._decide(request, recording, begins_anew=True)
-                except MembersChanged:
-                    continue
+                except MembersChanged as error:
+                    request = request.at(error.generations)
             return await self._decide(request, recording, begins_anew=False)
         except SchedulerError as error:
             error.basis = Basis(node_version=recording.began_at, told=recording.reads)

@@ -5,7 +5,7 @@ The claims of several instances are made in one write, all or none, or one after
 
 import asyncio
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 import structlog
 
@@ -40,7 +40,14 @@ _log = structlog.get_logger()
 
 
 class MembersChanged(Exception):
-    """Another member of an affinity group was placed after the run had looked for members."""
+    """Another member of an affinity group was placed after the run had looked for members.
+
+    ``generations``: as those of `HttpClaims`, which has freed its claims by the time that this is seen.
+    """
+
+    def __init__(self, generations: Mapping[str, int]) -> None:
+        super().__init__()
+        self.generations = generations
 
 
 class HttpClaims:
@@ -117,7 +124,7 @@ class HttpClaims:
             self._made.append(claim.instance)
         if self._foreign is not None and not await self._stays(self._foreign, claim):
             if self._begins_anew and self._is_affine:
-                raise MembersChanged
+                raise MembersChanged(self.generations)
             return ClaimResult(ClaimVerdict.REFUSED, COLLIDED)
         return CLAIMED
 
@@ -138,7 +145,7 @@ class HttpClaims:
                 raise
             if self._begins_anew and isinstance(error, GroupRefused) and self._is_affine:
                 # One host alone can take the instance, perhaps the last of ten thousand in this run's order.
-                raise MembersChanged from error
+                raise MembersChanged(self.generations) from error
             if result.verdict is ClaimVerdict.FATAL:
                 of = ", ".join(claim.instance for claim in claims)
                 raise PlacementRefused(f"placement refused a claim of {of}: {named(error)}") from error
