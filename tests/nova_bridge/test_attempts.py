@@ -47,12 +47,13 @@ class Followed:
         self.attempts = NovaAttempts(self.cells, self.records, lambda: self.now)
 
     async def claimed(self, name: str, host: str = "a", *alternates: str, request: str = "req-1") -> None:
-        """A run has claimed a host for an instance."""
+        """A run has claimed a host for an instance. An alternate may be ``host/node``."""
         found = instance_uuid(name)
         run = f"run-{name}"
 
         def selection(host: str, ordinal: int) -> Selection:
-            return Selection(host, node_uuid(host), cell_uuid("cell1"), {}, {}, 1.5, ordinal=ordinal)
+            name, _, node = host.partition("/")
+            return Selection(name, node_uuid(node or name), cell_uuid("cell1"), {}, {}, 1.5, ordinal=ordinal)
 
         destination = Destination(
             run, found, selection(host, 1), tuple(selection(each, 0) for each in alternates)
@@ -156,6 +157,20 @@ def test_boot_on_an_alternate_has_an_attempt_there(tmp_path: Path) -> None:
             ("c", BUILT, None),
         ]
         assert await now.ends("one") == await now.ends("one", look=False)
+
+    on(tmp_path, work)
+
+
+def test_boot_on_one_of_several_nodes_of_a_host_is_on_the_claimed_node(tmp_path: Path) -> None:
+    async def work(now: Followed) -> None:
+        await now.claimed("one", "a", "a/a2", "b")
+        placed(now.cloud, "one", "cell1", "a", launched_at=EPOCH)
+        built_by(now.cloud, "one", "a")
+        # A database keeps the node of the open attempt; a file of records gets what is put.
+        put: list[Attempt] = []
+        now.records.followers.append(lambda runs, attempts: put.extend(attempts))
+        assert await now.ends("one") == [("a", BUILT, None)]
+        assert [(each.node, each.result) for each in put] == [(node_uuid("a"), BUILT)]
 
     on(tmp_path, work)
 

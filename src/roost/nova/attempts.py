@@ -202,8 +202,11 @@ def _action_of(attempt: OpenAttempt, actions: Sequence[NovaAction]) -> NovaActio
 
 
 def _records(attempt: OpenAttempt, ends: Sequence[AttemptEnd], now: float) -> Iterator[Attempt]:
-    """Yield the records of ends. An alternate's attempt has the next ordinal."""
-    by_host = {each.host: each for each in attempt.hosts}
+    """Yield the records of ends. An alternate's attempt has the next ordinal.
+
+    Nova tells the host of an end, and no node: of several nodes of a host the first one tried counts.
+    """
+    by_host = {each.host: each for each in reversed(attempt.hosts)}
     for place, end in enumerate(ends):
         host = by_host[end.host]
         yield Attempt(
