@@ -1,5 +1,7 @@
 """``roost nova-scheduler``: the scheduler of an existing Nova cloud."""
 
+from dataclasses import replace
+
 import click
 
 from roost.cli.command_group import CommandGroup
@@ -38,6 +40,9 @@ def nova_scheduler(context: click.Context, serving: ServingOptions, database: st
         raise OperatorError(
             "--workers: roost nova-scheduler has one worker, which decides thousands a second"
         )
+    # The supervisor kills a worker that takes longer to end.
+    drain_seconds = read_nova_options(serving.source).drain_seconds(serving.rules.drain_seconds)
+    serving = serving._replace(rules=replace(serving.rules, drain_seconds=drain_seconds))
     serve_program("nova-scheduler", read_nova_options, serving, "scheduler of Nova", database)
 
 

@@ -7,6 +7,9 @@ from typing import Literal
 
 from roost.process.options import OptionStruct, option
 
+CLOSE_SECONDS = 5.0
+"""Seconds that replies and connections have after the last call is decided or given up."""
+
 
 class BridgeOptions(OptionStruct, frozen=True, group="nova_bridge"):
     """The options of the bridge between a Nova cloud and the scheduler."""

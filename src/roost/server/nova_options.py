@@ -6,7 +6,7 @@ from msgspec import structs
 
 from roost.model.errors import OperatorError
 from roost.nova.database.urls import usable_url
-from roost.nova.options import BridgeOptions, NovaOptions
+from roost.nova.options import CLOSE_SECONDS, BridgeOptions, NovaOptions
 from roost.process.option_source import Setting, Source
 from roost.process.options import options_by_group
 from roost.process.report import masked_options
@@ -24,6 +24,9 @@ NOVA_FILTERS = (
 
 NOVA_MAX_RESULTS = 1000
 """The default of ``max_placement_results`` in Nova."""
+
+NO_LIMIT_SECONDS = 10_000_000
+"""Seconds of the calls in work at the end, where there is no limit: months."""
 
 
 class NovaSchedulerOptions(SchedulingOptions, frozen=True, kw_only=True, group="nova_bridge"):
@@ -44,6 +47,16 @@ class NovaSchedulerOptions(SchedulingOptions, frozen=True, kw_only=True, group="
     def is_shadow(self) -> bool:
         """True if calls are compared and not answered."""
         return self.bridge.mode == "shadow"
+
+    def drain_seconds(self, others: float) -> float:
+        """Return the seconds that a worker has to end: for the calls in work, and then for all else.
+
+        ``others``: seconds for all else.
+        """
+        if self.is_shadow:
+            return others
+        calls = self.nova.graceful_shutdown_timeout or NO_LIMIT_SECONDS
+        return calls + max(others, CLOSE_SECONDS)
 
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:

@@ -70,7 +70,8 @@ class Process(Generic[Own_co]):
 
     - ``options``: those of all its parts. ``parts``: the names of all its parts. ``clock``: seconds since
       1970. ``stack``: closes the parts, the last one first.
-    - ``databases``: those that the parts have opened. ``apis``: the last one gets every path that
+    - ``databases``: those that the parts have opened. ``hurries``: they have little time for each answer
+      once the process has to end; otherwise a part sees to that. ``apis``: the last one gets every path that
       no other claims.
     - ``ledger``: None: placement is another service, ``http_placement``.
     - ``cells``: by name; they may change. ``conducted``: those whose conductors this process runs.
@@ -115,6 +116,7 @@ class Process(Generic[Own_co]):
         self.stack = stack
         self.clock = clock
         self.databases: list[Database] = []
+        self.hurries = True
         self.apis: list[Api] = []
         self.sections: dict[str, Describe] = {}
         self.stops: list[Callable[[], object]] = []

@@ -175,7 +175,7 @@ def served(process: Process[Any], command: str) -> ServedApplication:
         with_edge(process.application(), process.ledger, options, health, polls),
         health,
         process.sections,
-        process.databases,
+        process.databases if process.hurries else (),
         process.stops,
     )
 

@@ -10,6 +10,7 @@ import structlog
 
 from roost.model.errors import OperatorError
 from roost.nova.calls import DecideCall, Hints
+from roost.nova.options import CLOSE_SECONDS
 from roost.nova.rpc.calls_in_work import CallsInWork
 from roost.nova.rpc.endpoint import SchedulerEndpoint
 from roost.nova.rpc.notifications import CallNotifications
@@ -22,9 +23,6 @@ _log = structlog.get_logger()
 
 START_SECONDS = 60.0
 """Seconds that the first connection to the broker may take."""
-
-CLOSE_SECONDS = 5.0
-"""Seconds that replies and connections have after the last call is decided or given up."""
 
 PULSE = "roost_pulse"
 """The method of the cast that a server sends to itself through the broker."""

@@ -21,6 +21,7 @@ from roost.scheduler.nodes.hosts import ServiceHosts
 from roost.scheduler.nodes.table import NodeTable
 from roost.server.nova_options import NovaSchedulerOptions
 from roost.server.process import Process, ProcessPart, prepare_database
+from roost.server.workers.worker import STOP_SECONDS
 from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database, DatabaseMisconfigured, DatabaseUrl, StorageError
 from roost.web.health import HealthCheck
@@ -116,6 +117,9 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
         decide = open_decisions(process)
         transport = open_transport(options.source.files)
         process.nova_rpc = server = SchedulerRpcServer(transport, options.host, decide, process.nova_feed)
+        # Calls in work are decided to the end; only then have databases less time.
+        process.hurries = False
+        process.stack.callback(_hurry, process.databases)
         seconds = options.nova.graceful_shutdown_timeout
         process.stack.push_async_callback(server.stop, seconds or None)
         process.run_for_ever("calls", _take_calls(server.start, process.nova_feed))
@@ -133,6 +137,11 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
             return f"no message of the broker has arrived for {server.silent_seconds:.0f} s"
 
         return (HealthCheck("broker", judge=judge),)
+
+
+def _hurry(databases: Sequence[Database]) -> None:
+    for database in databases:
+        database.stop_within(STOP_SECONDS)
 
 
 async def _take_calls(start: Callable[[], Awaitable[None]], feed: NovaFeed) -> None:
