@@ -67,6 +67,17 @@ def test_nothing_is_claimed_and_nothing_counts_as_claimed(within: Callable[..., 
     within(uneven(), work)
 
 
+def test_a_run_has_no_attempt_whose_end_somebody_could_wait_for(within: Callable[..., None]) -> None:
+    async def work(shadow: ShadowCloud, runs: ShadowRuns) -> None:
+        await runs.compare(call(ONE, TWO))
+        [run] = shadow.records.runs
+        assert [each.selected.ordinal for each in run.destinations] == [0, 0]
+        assert [each.selected.generation for each in run.destinations] == [None, None]
+        assert shadow.records.attempts == []
+
+    within(uneven(), work)
+
+
 def test_the_same_host(within: Callable[..., None]) -> None:
     async def work(shadow: ShadowCloud, runs: ShadowRuns) -> None:
         shadow.when_asleep = [(ONE, {uuid_of(0): SMALL})]

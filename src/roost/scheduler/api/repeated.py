@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import structlog
 
 from roost.ledger import Held
+from roost.model.record import Run
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.placement.interface import Placement
 from roost.records import RecordsError, Search, SearchableRecords
@@ -120,11 +121,14 @@ async def recorded_claims(
     placed = (
         each.run
         for each in found
-        if each.run.instances == instances
-        and each.run.destinations
-        and request_id in (None, each.run.request_id)
+        if each.run.instances == instances and _claims(each.run) and request_id in (None, each.run.request_id)
     )
     return next((run.destinations for run in placed), None)
+
+
+def _claims(run: Run) -> bool:
+    """Return whether a run claimed: destinations of shadow mode, and of rebuilds, have no generation."""
+    return any(each.selected.generation is not None for each in run.destinations)
 
 
 async def standing_claims(

@@ -4,6 +4,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from roost.fleet import Fleet
 from roost.ledger import Ledger, State
 from roost.model.change import AllocationsChanged
@@ -75,7 +77,7 @@ class UnclaimedDecide(Decide, frozen=True):
             state.take_back(mark)
         finally:
             self.pools.table.release(*self.request.instances)
-        return decided._replace(version=None, position=None, claims=False)
+        return _unclaimed(decided)._replace(version=None, position=None)
 
 
 class LocalUnclaimedGateway(LocalGateway):
@@ -111,4 +113,9 @@ class HttpUnclaimedGateway(GatewayWrapper):
             decided = await super().decide(request)
         finally:
             self.pools.table.release(*request.instances)
-        return decided._replace(claims=False, told=())
+        return _unclaimed(decided)._replace(told=())
+
+
+def _unclaimed(decided: Decided) -> Decided:
+    """Return a decision without its tries, which are no attempts: nobody is going to end them."""
+    return decided._replace(outcome=msgspec.structs.replace(decided.outcome, tries=()), claims=False)
