@@ -25,7 +25,7 @@ from roost.nova.database.cells import NovaCells
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.service import PlacementService
 from roost.process.asyncio_context import AsyncioContext
-from roost.records import RecordQueue, Retention
+from roost.records import RecordQueue, Retention, RunWithAttempts, Search
 from roost.records.sql import SqlRecords
 from roost.scheduler.nodes.table import NodeTable
 from roost.state.api_database.audit import AuditFinding, read_findings, read_repairs
@@ -402,6 +402,32 @@ def test_part_of_a_shared_provider_is_known_by_the_record_alone(tmp_path: Path) 
         for _ in range(2):
             await now.round()
         assert await now.holds("moved") == {node_uuid("a"): {"VCPU": 2}, SHARED: {"DISK_GB": 10}}
+
+    on(tmp_path, work)
+
+
+def test_records_are_searched_for_an_evacuation_that_was_given_up_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(now: Audited) -> None:
+        backend = now.records.backend
+        assert isinstance(backend, SqlRecords)
+        find = backend.find
+        asked: list[str] = []
+
+        async def counted(search: Search, limit: int = 20) -> list[RunWithAttempts]:
+            if search.instance is not None:
+                asked.append(search.instance)
+            return await find(search, limit)
+
+        monkeypatch.setattr(backend, "find", counted)
+        for name in ("one", "two"):
+            placed(now.cloud, name, "cell1", "a")
+            await now.claim(name, "a", "b")
+            migration(now.cloud, "cell1", name, "a", "accepted")
+        await killed_evacuation(now)
+        await now.round()
+        assert asked == [instance_uuid("moved")]
 
     on(tmp_path, work)
 

@@ -1,7 +1,7 @@
 """One look at the traces and the claims of suspects, in the databases of all cells and in placement."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
 from roost.ledger import Held
@@ -31,17 +31,25 @@ class CellsUnread(Exception):
 class AuditLook:
     """Looks at suspects once. ``cells``: all cells of Nova, cell0 included.
 
+    ``recorded`` returns a suspect with its last recorded claim. Each call may be a search in the records, so
+    it is made for evacuations alone that were given up.
     ``requested``: the suspects seen so far whose build request is still there. What becomes of it decides on
     their claims.
     """
 
     def __init__(
-        self, api: Database, cells: Collection[NovaCell], placement: Placement, table: NodeTable
+        self,
+        api: Database,
+        cells: Collection[NovaCell],
+        placement: Placement,
+        table: NodeTable,
+        recorded: Callable[[ClaimSuspect], Awaitable[ClaimSuspect]],
     ) -> None:
         self._api = api
         self._cells = cells
         self._placement = placement
         self._table = table
+        self._recorded = recorded
         self._hosts: dict[str, str | None] = {}
         self.requested: list[ClaimSuspect] = []
 
@@ -56,6 +64,7 @@ class AuditLook:
         Raises:
             CellsUnread: a cell does not answer, so nothing is certain.
             StorageError: Nova's API database does not answer.
+            RecordsError: the records cannot be read.
             PlacementError: and whatever else placement raises.
         """
         found: list[tuple[AuditFinding, Held]] = []
@@ -68,8 +77,12 @@ class AuditLook:
                 if suspect.instance not in held:
                     continue
                 holds, of = held[suspect.instance], traces[suspect.instance]
-                hosts = await self._hosts_of(holds) if kind_of(of) == BESIDE else {}
-                finding = unanswered(suspect, of, holds, hosts)
+                hosts: Mapping[str, str | None] = {}
+                claim = suspect
+                if kind_of(of) == BESIDE:
+                    hosts = await self._hosts_of(holds)
+                    claim = await self._recorded(suspect)
+                finding = unanswered(claim, of, holds, hosts)
                 if finding is not None:
                     found.append((finding, holds))
         return found

@@ -188,7 +188,7 @@ class NovaAudit:
                 raise CellsUnread({cell.name: str(error)}) from error
         suspect(map(suspect_of, last))
         moved |= {each.subject for each in last if each.kind in (BESIDE, SHELVED)}
-        look = AuditLook(self._cells.api, cells, self._placement, self._table)
+        look = AuditLook(self._cells.api, cells, self._placement, self._table, self._suspects.recorded)
         findings = await look.at(suspects.values(), moved)
         # These may be many, so that they are judged as they are read. An instance is judged once.
         judged = set(suspects)

@@ -72,14 +72,11 @@ class Suspects:
         return [ClaimSuspect(row.uuid) for row in rows]
 
     async def evacuated(self, cell: NovaCell) -> list[ClaimSuspect]:
-        """Return the suspects among a cell's evacuations, with their recorded claims.
-
-        Raises: `StorageError`, `RecordsError`.
-        """
+        """Return the suspects among a cell's evacuations. Raises `StorageError`."""
         latest = self._rows("evacuations", cell.uuid)
         rows = await cell.database.read(read_untaken(latest.after, MOST_ROWS))
         latest.read(row.id for row in rows)
-        return [await self.recorded(ClaimSuspect(each)) for each in {row.instance: None for row in rows}]
+        return [ClaimSuspect(each) for each in {row.instance: None for row in rows}]
 
     async def unshelved(self, cell: NovaCell) -> list[ClaimSuspect]:
         """Return the suspects among a cell's shelved instances: their last unshelve has failed.
@@ -91,8 +88,11 @@ class Suspects:
         return [ClaimSuspect(name) for name, some in actions.items() if fails_to_unshelve(some)]
 
     async def recorded(self, suspect: ClaimSuspect) -> ClaimSuspect:
-        """Return a suspect with the claim of the last run of it that is recorded. Raises `RecordsError`."""
-        if suspect.claimed is None and isinstance(self._records, SearchableRecords):
+        """Return a suspect with the claim of the last run of it that is recorded, if any is.
+
+        The claim that it has may be of an earlier run. Raises `RecordsError`.
+        """
+        if isinstance(self._records, SearchableRecords):
             for each in await self._records.find(Search(instance=suspect.instance), 10):
                 for found in _claims(each):
                     if found.instance == suspect.instance:
