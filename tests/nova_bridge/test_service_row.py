@@ -163,16 +163,21 @@ def test_a_deleted_row_stays_deleted_until_the_next_start(table: Services) -> No
     run(table, scenario)
 
 
-def test_another_one_that_reports_under_the_name_is_told(table: Services) -> None:
+def test_the_row_is_left_to_the_worker_that_replaces_this_one(table: Services) -> None:
     async def scenario() -> None:
-        own = table.row_of()
+        own, successor = table.row_of(), table.row_of()
         await own.start()
-        table.report_of_another()
+        await successor.start(checked=True)
         with capture_logs() as logs:
             await own.report()
             await own.report()
-        assert [each["event"] for each in logs] == ["another scheduler reports under this one's name"]
-        assert [row.report_count for row in table.rows()] == [3]
+            await own.stop()
+            await successor.report()
+        assert [(each["event"], each["log_level"]) for each in logs] == [
+            ("another process has taken over the row of this service", "warning")
+        ]
+        [row] = table.rows()
+        assert (row.report_count, row.last_seen_up) == (3, START)
 
     run(table, scenario)
 

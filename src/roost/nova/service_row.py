@@ -99,11 +99,12 @@ class OwnServiceRow:
         """Take over the row of a scheduler of this name that has ended, or create it, with a first report.
 
         Args:
-            checked: the program has checked at its start that no other scheduler of this name is up. A row
+            checked: the program has checked before that no other scheduler of this name is up. A row
                 that is up is that of a worker process which this one replaces.
 
         Raises:
-            SchedulerHostTaken: Another scheduler of this name is up.
+            SchedulerHostTaken: Another scheduler of this name is up, or the replaced worker has reported
+                just now.
             StorageError: The database cannot be read or written.
         """
         row = await (self._database.read(read_scheduler(self._host)) if checked else self.check())
@@ -136,7 +137,10 @@ class OwnServiceRow:
                 self._failing = False
 
     async def report(self) -> None:
-        """Report once. A row that was deleted stays deleted until the next start, as with Nova's services.
+        """Report once.
+
+        A row that was deleted stays deleted until the next start, as with Nova's services. One that another
+        process reports to is left to that one.
 
         Raises:
             StorageError: The database cannot be read or written.
@@ -156,8 +160,9 @@ class OwnServiceRow:
         elif found.reports == self._reports + 1 and self._failing:
             self._reports = found.reports  # the report before took effect, and its confirmation was lost
         else:
-            _log.error("another scheduler reports under this one's name", host=self._host)
-            self._reports = found.reports
+            # The worker process that replaces this one, as after SIGHUP: the row is its own from now on.
+            _log.warning("another process has taken over the row of this service", host=self._host)
+            self._row = None
 
     async def stop(self) -> None:
         """Have the row say that the service is down. A failure is logged: then it is down after a while."""

@@ -1,6 +1,9 @@
 """The bridge to an existing Nova cloud: its cells, the hosts of its databases, and its calls."""
 
 import asyncio
+import mmap
+import os
+import signal
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
@@ -14,7 +17,7 @@ from roost.nova.feed import NovaFeed
 from roost.nova.instance_source import CellInstances
 from roost.nova.networks import NovaNetworks
 from roost.nova.releases import check_cloud
-from roost.nova.service_row import OwnServiceRow
+from roost.nova.service_row import OwnServiceRow, SchedulerHostTaken
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler import Scheduler
 from roost.scheduler.nodes.hosts import ServiceHosts
@@ -27,6 +30,9 @@ from roost.storage import Database, DatabaseMisconfigured, DatabaseUrl, StorageE
 from roost.web.health import HealthCheck
 
 _log = structlog.get_logger()
+
+_CHECKED = mmap.mmap(-1, 1)
+"""A byte that is not 0 once the name of this scheduler is checked, in the memory of parent and workers."""
 
 
 class BridgeDatabasePart(ProcessPart[NovaSchedulerOptions]):
@@ -81,7 +87,11 @@ class NovaHostsPart(ProcessPart[NovaSchedulerOptions]):
 
 
 class NovaServicePart(ProcessPart[NovaSchedulerOptions]):
-    """The row of this scheduler in Nova's table of services, and its signs of life."""
+    """The row of this scheduler in Nova's table of services, and its signs of life.
+
+    The program checks once that no other scheduler has its name: before it serves, or else when the database
+    is back. After that a row that is up is that of an earlier worker process.
+    """
 
     def prepare(self, options: NovaSchedulerOptions) -> None:
         if _has_row(options):
@@ -195,10 +205,13 @@ def _own_row(options: NovaSchedulerOptions, database: Database) -> OwnServiceRow
 
 
 async def _check_row(options: NovaSchedulerOptions) -> None:
-    """Check that no other scheduler of this name is up. Raises `OperatorError`."""
+    """Check that no other scheduler of this name is up, unless that was done. Raises `OperatorError`."""
+    if _CHECKED[0]:
+        return
     database = Database(_main(options), create=False, deferred=True)
     try:
         await _own_row(options, database).check()
+        _CHECKED[0] = 1
     except DatabaseMisconfigured:
         raise
     except StorageError as error:
@@ -210,14 +223,23 @@ async def _check_row(options: NovaSchedulerOptions) -> None:
 async def _keep(row: OwnServiceRow, seconds: float) -> None:
     """Write the row until cancelled. The scheduler serves while its database is away."""
     while True:
+        checked = bool(_CHECKED[0])
         try:
-            await row.start(checked=True)
+            await row.start(checked=checked)
+        except SchedulerHostTaken as error:
+            if not checked:
+                _log.error("the program ends: its name is taken", error=str(error))
+                os.kill(os.getppid(), signal.SIGTERM)
+                await asyncio.Event().wait()
+            await asyncio.sleep(seconds)  # the replaced worker has reported just now
         except StorageError as error:
             _log.warning("the row in services is written later", error=str(error))
             await asyncio.sleep(seconds)
         else:
+            _CHECKED[0] = 1
             await row.run()
-            # Somebody has deleted it; it comes back with the next start, as with Nova's own services.
+            # Somebody has deleted it; it comes back with the next start, as with Nova's own services. Or
+            # the next worker process has it.
             await asyncio.Event().wait()
 
 
