@@ -1,12 +1,16 @@
 """Copies of Nova's calls: the messages that are calls, and what is read of them."""
 
+import asyncio
 import json
-from typing import Any
+import threading
+from typing import Any, cast
 
 import pytest
 
 from roost.nova.calls import SelectCall
-from roost.nova.shadow.copied_calls import copied_call
+from roost.nova.feed import NovaFeed
+from roost.nova.shadow.copied_calls import copied_call, drain
+from roost.server.parts.nova_shadow import take_copies
 from support.nova_specs import request_spec
 
 INSTANCE = "155d900f-4e14-4e4c-a73d-069cbf4541e7"
@@ -67,3 +71,49 @@ def test_token_and_catalogue_are_not_kept() -> None:
 )
 def test_other_messages_are_no_calls(body: object) -> None:
     assert copied_call(body) is None
+
+
+class BusyConnection:
+    """A connection with a message each 0.3 s, for ``messages`` of them. ``beats``: the times of checks."""
+
+    def __init__(self, messages: int) -> None:
+        self.left = messages
+        self.now = 0.0
+        self.beats: list[float] = []
+        self.ending = threading.Event()
+
+    def drain_events(self, timeout: float) -> None:
+        self.now += 0.3
+        self.left -= 1
+        if not self.left:
+            self.ending.set()
+
+    def heartbeat_check(self) -> None:
+        self.beats.append(self.now)
+
+
+def test_heartbeats_are_checked_while_messages_come_without_a_pause() -> None:
+    connection = BusyConnection(10)
+    drain(connection, connection.ending, lambda: connection.now)
+    assert connection.beats == pytest.approx([1.2, 2.4])
+
+
+def test_copies_are_taken_once_the_hosts_are_read() -> None:
+    class Feed:
+        def __init__(self) -> None:
+            self.read = asyncio.Event()
+
+        async def loaded(self) -> None:
+            await self.read.wait()
+
+    async def main() -> None:
+        feed, started = Feed(), asyncio.Event()
+        taking = asyncio.create_task(take_copies(started.set, cast(NovaFeed, feed)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not started.is_set()
+        feed.read.set()
+        await asyncio.wait_for(started.wait(), 10)
+        taking.cancel()
+
+    asyncio.run(main())

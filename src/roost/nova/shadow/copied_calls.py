@@ -8,8 +8,10 @@ oslo.messaging has no such queue, so kombu is used, which is its driver for Rabb
 """
 
 import asyncio
+import contextlib
 import json
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -142,11 +144,7 @@ class CopiedCalls:
             ):
                 self.connected = True
                 self._outages.succeeded()
-                while not self._ending.is_set():
-                    try:
-                        connection.drain_events(timeout=POLL_SECONDS)
-                    except TimeoutError:
-                        connection.heartbeat_check()
+                drain(connection, self._ending)
 
     def _received(self, body: Any, message: Any) -> None:
         call = copied_call(body)
@@ -160,6 +158,21 @@ _ERRORS: Final = (
     *kombu.Connection("amqp://").connection_errors,
     *kombu.Connection("amqp://").channel_errors,
 )
+
+
+def drain(connection: Any, ending: threading.Event, monotonic: Callable[[], float] = time.monotonic) -> None:
+    """Hand on the messages of a connection until the end. Raises the errors of kombu.
+
+    Heartbeats are sent and checked all the time: a broker that gets none closes the connection, however many
+    messages it sends.
+    """
+    checked = monotonic()
+    while not ending.is_set():
+        with contextlib.suppress(TimeoutError):
+            connection.drain_events(timeout=POLL_SECONDS)
+        if monotonic() - checked >= POLL_SECONDS:
+            checked = monotonic()
+            connection.heartbeat_check()
 
 
 def copied_call(body: object) -> SelectCall | None:

@@ -1,9 +1,11 @@
 """Shadow mode of the bridge to Nova: copies of calls are decided without a claim, and compared."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 
 from roost.model.errors import OperatorError
 from roost.nova.broker import RabbitOptions, broker_addresses, virtual_host
+from roost.nova.feed import NovaFeed
 from roost.nova.instance_source import CellInstances
 from roost.nova.networks import NovaNetworks
 from roost.nova.shadow.comparison_store import ComparisonStore
@@ -75,13 +77,24 @@ class NovaShadowPart(ProcessPart[NovaSchedulerOptions]):
             name=options.host,
         )
         process.stack.push_async_callback(copies.stop)
-        copies.start()
+        process.run_for_ever("copies", take_copies(copies.start, process.nova_feed))
 
     def readiness(self, process: Process[NovaSchedulerOptions]) -> Sequence[HealthCheck]:
         if not process.options.is_shadow:
             return ()
-        copies = process.nova_copies
-        return (HealthCheck("broker", judge=lambda _: copies.failure),)
+        copies, feed = process.nova_copies, process.nova_feed
+
+        def judge(_: Exception | None) -> str | None:
+            return copies.failure if feed.is_loaded else "no copy is taken before the hosts are read"
+
+        return (HealthCheck("broker", judge=judge),)
+
+
+async def take_copies(start: Callable[[], None], feed: NovaFeed) -> None:
+    """Take copies once the hosts are read: until then each would be compared with a cloud without hosts."""
+    await feed.loaded()
+    start()
+    await asyncio.Event().wait()
 
 
 async def _gateway(process: Process[NovaSchedulerOptions], pools: JudgingPools) -> Gateway:
