@@ -130,6 +130,21 @@ def test_aggregates_count_at_the_next_look(cloud: NovaCloud, fed: FedTable) -> N
     assert zones() == {}
 
 
+def test_cell_that_was_never_read_ages_since_it_was_found(cloud: NovaCloud, fed: FedTable) -> None:
+    cloud.host("cell1", "a")
+    assert fed.feed.oldest_age == 0.0
+    asyncio.run(fed.cells.refresh())
+    restore = fed.lose("cell2")
+    fed.refresh(after=100.0)
+    assert fed.feed.oldest_age == 0.0
+    fed.refresh(after=70.0)
+    assert fed.feed.ages == {cell_uuid("cell1"): 0.0, cell_uuid("cell2"): None}
+    assert fed.feed.oldest_age == 70.0
+    restore()
+    fed.refresh(after=5.0)
+    assert fed.feed.oldest_age == 0.0
+
+
 def test_cell_that_cannot_be_read_goes_down_and_the_other_does_not(cloud: NovaCloud, fed: FedTable) -> None:
     cloud.host("cell1", "a")
     cloud.host("cell2", "b")
@@ -143,6 +158,7 @@ def test_cell_that_cannot_be_read_goes_down_and_the_other_does_not(cloud: NovaCl
     assert fed.up == {"a"}
     assert dict(fed.feed.cells_down) == {cell_uuid("cell2"): "gone"}
     assert fed.feed.ages == {cell_uuid("cell1"): 0.0, cell_uuid("cell2"): 65.0}
+    assert fed.feed.oldest_age == 65.0
     restore()
     cloud.report("cell2", "b")
     fed.refresh(after=5.0)

@@ -42,7 +42,8 @@ so much."""
 class CellFeed:
     """The nodes of one cell, as they were read last.
 
-    ``read_at`` is when all due reads last succeeded, by the monotonic clock; None before.
+    ``read_at`` is when all due reads last succeeded, by the monotonic clock; None before. ``made_at``: when
+    the feed was made, by the same clock.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class CellFeed:
     ) -> None:
         self.cell = cell
         self.read_at: float | None = None
+        self.made_at = monotonic()
         self._rows = 0
         self._table = table
         self._aggregates = aggregates

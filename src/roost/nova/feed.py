@@ -116,11 +116,6 @@ class NovaFeed(Hints):
         self._aggregates.again = True
         self._wake()
 
-    def cells_changed(self) -> None:
-        """Read the cell mappings at the next look, as after SIGHUP."""
-        self._cells_read = None
-        self._wake()
-
     def _wake(self) -> None:
         loop = self._loop
         if loop is not None:
@@ -136,6 +131,14 @@ class NovaFeed(Hints):
         return {
             uuid: None if feed.read_at is None else now - feed.read_at for uuid, feed in self._feeds.items()
         }
+
+    @property
+    def oldest_age(self) -> float:
+        """Seconds since the cell was read whose last read is the oldest. A cell that never was read counts
+        from when it was found."""
+        read = (feed.made_at if feed.read_at is None else feed.read_at for feed in self._feeds.values())
+        now = self._monotonic()
+        return now - min(read, default=now)
 
     @property
     def rows_read(self) -> Mapping[str, int]:

@@ -36,7 +36,7 @@ class ReadRounds:
         """Cancel some reads, or all of them, and wait until they have ended."""
         for name in names or tuple(self._running):
             task = self._running.pop(name, None)
-            if task is not None:
+            if task is not None and not task.done():
                 task.cancel()
                 await asyncio.wait([task])
 

@@ -82,9 +82,10 @@ class Bridge:
             _LOOP.wait_for(self._stack.aclose())
 
     def read_cells(self) -> None:
-        """Read the mappings of cells, as on SIGHUP."""
+        """Read the mappings of cells, as a bridge does that is started again."""
         if self._opened is not None:
-            self._opened.feed.cells_changed()
+            self.close()
+            self.open()
 
     @property
     def refusal(self) -> str:

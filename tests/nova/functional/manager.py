@@ -36,7 +36,7 @@ class BridgeManager(manager.Manager):
         self._bridge.close()
 
     def reset(self) -> None:
-        """Read the cells again, as on SIGHUP."""
+        """Read the cells again."""
         self._bridge.read_cells()
 
     @oslo_messaging.expected_exceptions(exception.NoValidHost)

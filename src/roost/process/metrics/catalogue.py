@@ -480,7 +480,7 @@ NOVA_ROWS: Final = Counter(
 )
 NOVA_CELL_AGE: Final = Gauge(
     "roost_nova_cell_age_seconds",
-    "Seconds since the cell was read whose last read is the oldest.",
+    "Seconds since the cell was read whose last read is the oldest, or since it was found if it never was.",
     "Alert on more than a minute: that cell's database does not answer, and its hosts get no instances.",
     across="max",
 )

@@ -79,7 +79,7 @@ class NovaHostsPart(ProcessPart[NovaSchedulerOptions]):
         process.sections["nova"] = partial(_describe, feed)
         metrics.NOVA_OUTSTANDING.follow(lambda: len(table.outstanding))
         metrics.NOVA_CELLS_DOWN.follow(lambda: len(feed.cells_down))
-        metrics.NOVA_CELL_AGE.follow(lambda: max((each or 0.0 for each in feed.ages.values()), default=0.0))
+        metrics.NOVA_CELL_AGE.follow(lambda: feed.oldest_age)
 
     def readiness(self, process: Process[NovaSchedulerOptions]) -> Sequence[HealthCheck]:
         feed = process.nova_feed
