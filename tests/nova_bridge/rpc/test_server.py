@@ -12,11 +12,12 @@ from structlog.testing import capture_logs
 from roost.nova.calls import SelectCall
 from roost.nova.rpc.endpoint import ENDING, FAILED
 from roost.nova.rpc.oslo import oslo_messaging
-from roost.nova.rpc.server import BrokerUnavailable
+from roost.nova.rpc.server import BrokerUnavailable, SchedulerRpcServer
+from roost.nova.rpc.transport import open_transport
 from support.nova import Nova
 from support.nova_clients import SchedulerClient, deliver
 from support.rabbitmq import RabbitMQ
-from support.rpc_schedulers import CELL, NotingScheduler, serving, until
+from support.rpc_schedulers import CELL, WAIT, NotingScheduler, serving, until
 
 HINTS = {
     ("aggregates",),
@@ -283,9 +284,37 @@ def test_a_call_that_its_caller_gave_up_is_not_decided(broker: RabbitMQ, tmp_pat
 
 def test_a_broker_that_refuses_a_password_is_an_error_without_it(broker: RabbitMQ) -> None:
     async def run() -> None:
-        async with serving(broker.url().replace("guest@", "wrong-word@"), NotingScheduler()):
-            raise AssertionError("the broker takes any password")
+        server = unstarted(broker.url().replace("guest@", "wrong-word@"))
+        with pytest.raises(BrokerUnavailable) as raised:
+            await server.start()
+        assert "AccessRefused" in str(raised.value) and "wrong-word" not in str(raised.value)
+        await server.stop(WAIT)
 
-    with pytest.raises(BrokerUnavailable) as raised:
-        asyncio.run(run())
-    assert "AccessRefused" in str(raised.value) and "wrong-word" not in str(raised.value)
+    asyncio.run(run())
+
+
+def test_the_start_waits_for_a_broker_that_is_away(broker: RabbitMQ) -> None:
+    async def run() -> None:
+        broker.kill()
+        server, ended = unstarted(broker.url()), unstarted(broker.url())
+        with capture_logs() as logs:
+            starts = [asyncio.create_task(each.start()) for each in (server, ended)]
+            await until(lambda: len(logs) > 4)
+        assert {each["event"] for each in logs} == {
+            "the message broker does not answer; the start waits for it"
+        }
+        starts[1].cancel()
+        await ended.stop(None)
+        assert not server.listening
+        broker.start()
+        await starts[0]
+        with SchedulerClient(broker.url()) as client:
+            assert await client.selected("a")
+        await server.stop(WAIT)
+
+    asyncio.run(run())
+
+
+def unstarted(url: str) -> SchedulerRpcServer:
+    scheduler = NotingScheduler()
+    return SchedulerRpcServer(open_transport([], url), "one", scheduler, scheduler, start_seconds=0.2)

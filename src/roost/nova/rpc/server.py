@@ -1,6 +1,7 @@
 """The server of topic ``scheduler``: its start, its connection to the broker, and its graceful end."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +23,10 @@ from roost.process.metrics import catalogue as metrics
 _log = structlog.get_logger()
 
 START_SECONDS = 60.0
-"""Seconds that the first connection to the broker may take."""
+"""Seconds after which a first connection to the broker that is not there yet is logged, again and again."""
+
+NO_START_SECONDS = 1.0
+"""Seconds for the connections of a server that has not started."""
 
 PULSE = "roost_pulse"
 """The method of the cast that a server sends to itself through the broker."""
@@ -99,10 +103,10 @@ class SchedulerRpcServer:
         return time.monotonic() - self._heard.at
 
     async def start(self) -> None:
-        """Connect to the broker, and take calls from now on.
+        """Connect to the broker, and take calls from now on. It waits for a broker that does not answer.
 
         Raises:
-            BrokerUnavailable: The broker could not be reached in time, or it refused the connection.
+            BrokerUnavailable: The broker refused the connection. It can be tried again.
         """
         loop = asyncio.get_running_loop()
         self._calls = CallsInWork(self._decide, loop)
@@ -116,10 +120,14 @@ class SchedulerRpcServer:
             server_cls=_Server,
         )
         self._server.heard = self._heard
+        starting = asyncio.create_task(self._lane.run(self._server.start))
         try:
-            await self._lane.run(self._server.start, self._start_seconds)
-        except CallTimedOut as error:
-            raise BrokerUnavailable(f"it did not answer within {self._start_seconds:.0f} s") from error
+            while not (await asyncio.wait({starting}, timeout=self._start_seconds))[0]:
+                _log.error("the message broker does not answer; the start waits for it")
+            starting.result()
+        except asyncio.CancelledError:
+            starting.cancel()
+            raise
         except Exception as error:  # those of oslo.messaging, kombu and amqp have no common class
             raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
         self._heard.now()
@@ -134,6 +142,12 @@ class SchedulerRpcServer:
         """
         server, self._server = self._server, None
         if server is None or self._calls is None:
+            return
+        if not self._listening:
+            # No call was taken. A thread may wait for the broker, and ends with the process.
+            with contextlib.suppress(CallTimedOut):
+                await self._lane.run(self._transport.close, NO_START_SECONDS)
+            await self._lane.close(0)
             return
         if self._pulse is not None:
             self._pulse.cancel()

@@ -4,7 +4,7 @@ import asyncio
 import mmap
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import structlog
@@ -30,6 +30,9 @@ from roost.storage import Database, DatabaseMisconfigured, DatabaseUrl, StorageE
 from roost.web.health import HealthCheck
 
 _log = structlog.get_logger()
+
+BROKER_PAUSE_SECONDS = 5.0
+"""Seconds until a broker that refused the connection is tried again."""
 
 _CHECKED = mmap.mmap(-1, 1)
 """A byte that is not 0 once the name of this scheduler is checked, in the memory of parent and workers."""
@@ -132,7 +135,7 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
         process.stack.callback(_hurry, process.databases)
         seconds = options.nova.graceful_shutdown_timeout
         process.stack.push_async_callback(server.stop, seconds or None)
-        process.run_for_ever("calls", _take_calls(server.start, process.nova_feed))
+        process.run_for_ever("calls", _take_calls(process))
 
     def readiness(self, process: Process[NovaSchedulerOptions]) -> Sequence[HealthCheck]:
         if process.options.is_shadow:
@@ -154,10 +157,16 @@ def _hurry(databases: Sequence[Database]) -> None:
         database.stop_within(STOP_SECONDS)
 
 
-async def _take_calls(start: Callable[[], Awaitable[None]], feed: NovaFeed) -> None:
+async def _take_calls(process: Process[NovaSchedulerOptions]) -> None:
     """Take calls once the hosts are read: until then other schedulers get them."""
-    await feed.loaded()
-    await start()
+    await process.nova_feed.loaded()
+    server = process.nova_rpc
+    while not server.listening:
+        try:
+            await server.start()
+        except OperatorError as error:
+            _log.error("no call is taken yet; the start is tried again", error=str(error))
+            await asyncio.sleep(BROKER_PAUSE_SECONDS)
     await asyncio.Event().wait()
 
 
