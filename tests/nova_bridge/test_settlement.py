@@ -7,6 +7,7 @@ import pytest
 from roost.nova.arrivals import COUNTED_SECONDS
 from roost.nova.settlement import LOST_SECONDS, SETTLE_SECONDS
 from support.nova_clouds import FedTable, NovaCloud
+from support.nova_traces import buried, mapped, placed, requested
 
 
 def claimed(fed: FedTable, instance: str, host: str = "a") -> None:
@@ -177,8 +178,38 @@ def test_claim_of_a_move_that_failed_is_released(cloud: NovaCloud, fed: FedTable
 
 
 @pytest.mark.usefixtures("hosts")
-def test_no_claim_ends_by_a_cell_that_is_away(cloud: NovaCloud, fed: FedTable) -> None:
+def test_claim_on_a_node_of_a_cell_that_is_away_stays(cloud: NovaCloud, fed: FedTable) -> None:
     claimed(fed, str(uuid.uuid4()))
     fed.lose("cell1")
     pass_time(fed, 2 * SETTLE_SECONDS)
     assert counts(fed)
+
+
+@pytest.mark.usefixtures("hosts")
+def test_claim_of_an_instance_that_is_mapped_to_a_cell_that_is_away_stays(
+    cloud: NovaCloud, fed: FedTable
+) -> None:
+    requested(cloud, "i")
+    claimed(fed, mapped(cloud, "i", "cell2"))
+    restore = fed.lose("cell2")
+    pass_time(fed, 2 * LOST_SECONDS)
+    assert counts(fed)
+    restore()
+    pass_time(fed, 4 * SETTLE_SECONDS)
+    assert not counts(fed)
+
+
+@pytest.mark.usefixtures("hosts")
+@pytest.mark.parametrize("ended", ["failed", "buried", "deleted"])
+def test_claim_ends_by_the_cell_of_its_node_while_another_one_is_away(
+    cloud: NovaCloud, fed: FedTable, ended: str
+) -> None:
+    requested(cloud, "i")
+    if ended == "buried":
+        instance = buried(cloud, "i")
+    else:
+        instance = placed(cloud, "i", "cell1", None, vm_state="error", deleted=int(ended == "deleted"))
+    claimed(fed, instance)
+    fed.lose("cell2")
+    pass_time(fed, 2 * SETTLE_SECONDS)
+    assert not counts(fed)

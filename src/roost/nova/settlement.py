@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from roost.nova.arrivals import Arrivals
 from roost.nova.cell_feed import CellFeed
+from roost.nova.database.cells import CELL0
 from roost.nova.database.instances import NovaPlace, read_places
 from roost.nova.database.migrations import MigrationRow, read_unfinished
-from roost.nova.database.requests import read_requested
+from roost.nova.database.traces import ApiTraces, read_api_traces
 from roost.scheduler.nodes.outstanding import TakenAmounts
 from roost.scheduler.nodes.table import NodeTable
 from roost.storage import Database
@@ -51,9 +52,10 @@ class ClaimSettlement:
         self._idle: dict[str, tuple[float, TakenAmounts]] = {}
 
     async def settle(self, feeds: Mapping[str, CellFeed]) -> None:
-        """End claims on the nodes of cells. ``feeds``: of all cells, by uuid. Raises `StorageError`.
+        """End claims on the nodes of cells that can be read. ``feeds``: of these cells, by uuid.
 
-        If a cell cannot be read, no claim ends: its instance may be there.
+        A claim stays while its instance is in none of these cells and mapped to another one, where it may be.
+        If a cell fails during the reads, no claim ends. Raises `StorageError`.
         """
         began = self._monotonic()
         if began - self._settled < SETTLE_SECONDS:
@@ -71,11 +73,14 @@ class ClaimSettlement:
             moving = await self._migrations(databases, read)
             places = {instance: place for found in read for instance, place in found.items()}
             missing = [instance for instance in due if instance not in places]
-            requested = await self._api.read(read_requested(missing)) if missing else frozenset()
+            traces = await self._api.read(read_api_traces(missing)) if missing else ApiTraces(frozenset(), {})
+            away = {name for name, cell in traces.mapped.items() if cell != CELL0 and cell not in feeds}
             for instance, taken in due.items():
-                if self._table.outstanding.of(instance) == taken:
+                if instance in away:
+                    self._idle.pop(instance, None)
+                elif self._table.outstanding.of(instance) == taken:
                     place = places.get(instance)
-                    self._settle(instance, taken, place, moving.get(instance, ()), requested, feeds)
+                    self._settle(instance, taken, place, moving.get(instance, ()), traces.requested, feeds)
         self._settled = began
 
     async def _migrations(
