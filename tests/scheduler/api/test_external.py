@@ -90,3 +90,27 @@ def test_it_is_for_services(tmp_path: Path) -> None:
             return response.status_code
 
     assert asyncio.run(main()) == 403
+
+
+def test_the_outstanding_claim_of_the_instance_stays(tmp_path: Path) -> None:
+    instance = uuid_of(0xA0)
+
+    async def main() -> None:
+        async with scheduling(tmp_path, uneven(), SchedulerOptions()) as api:
+            table = api.service.scheduler.table
+            index = table.index_of_node(uuid_of(0))
+            assert index is not None
+            table.claim(instance, index, 512, 1024)
+            table.built(instance)
+            before = table.outstanding.of(instance)
+            # Of a request that finds a host, and of one that finds none.
+            for memory in (512, 10**9):
+                flavor = made("Flavor", "1.2", name="f", vcpus=1, memory_mb=memory, root_gb=1, ephemeral_gb=0,
+                    swap=0, extra_specs={}, flavorid="1", is_public=True)  # fmt: skip
+                sent = {"spec": request_spec(flavor=flavor, instance_uuid=instance), "hosts": []}
+                together = [api.client.post("/v1/nova/external", json=sent) for _ in range(3)]
+                for response in await asyncio.gather(*together):
+                    assert response.status_code == 200
+                assert table.outstanding.of(instance) == before
+
+    asyncio.run(main())

@@ -30,7 +30,7 @@ class CallsInWork:
         """Return what is decided, in a thread that waits for it.
 
         Raises:
-            CancelledError: The calls were given up.
+            CancelledError: The calls were given up before the decision began.
             Exception: any error of the decision.
         """
         with self._lock:
@@ -45,12 +45,15 @@ class CallsInWork:
                 self._futures.discard(future)
 
     def give_up(self) -> None:
-        """Cancel all decisions, and refuse calls from now on. May be called from any thread."""
+        """Refuse the calls whose decision has not begun. May be called from any thread.
+
+        A decision that has begun may have a claim with the writer: its caller gets what is decided, or no
+        answer, and never that no host was found.
+        """
         with self._lock:
             self._ended = True
-            futures = list(self._futures)
-        for future in futures:
-            future.cancel()
 
     async def _decision(self, call: SelectCall) -> Any:
+        if self._ended:
+            raise asyncio.CancelledError
         return await self._decide(call)
