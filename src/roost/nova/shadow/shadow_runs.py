@@ -20,7 +20,7 @@ from roost.process.metrics import catalogue as metrics
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.api.wire.language import NovaLanguage
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
-from roost.scheduler.gateways.unclaimed import JudgingPools
+from roost.scheduler.gateways.unclaimed import MOST_JUDGED, JudgingPools
 from roost.scheduler.request.rebuild import is_rebuild
 from roost.scheduler.request.scheduling_request import HostRequest, new_run_id
 from roost.storage import StorageError
@@ -31,8 +31,8 @@ FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 5.0
 """Most seconds between two looks for a claim."""
 
-MOST_WAITING: Final = 200
-"""Calls that wait for Nova's claim. Further ones are not decided: they are counted as dropped."""
+MOST_WAITING: Final = MOST_JUDGED
+"""Calls that are decided or wait for Nova's claim at a time. Further ones are counted as dropped."""
 
 _log = structlog.get_logger()
 
@@ -165,6 +165,9 @@ class ShadowRuns:
                 reason=error.reason,
                 judgement=self._pools.judgement(request.run),
             )
+        except BaseException:
+            self._pools.judgement(request.run)  # nobody is going to take it
+            raise
         return RoostDecision(
             run=request.run,
             destinations=destinations,
@@ -199,7 +202,7 @@ class ShadowRuns:
         if not nodes:
             # A host that Roost does not know, unless only a sharing provider is left.
             return next((root for root in roots if root is not None), None)
-        facts = await self._instances.facts(instance) if len(held.allocations) else None
+        facts = await self._instances.facts(instance)
         leaves = None if facts is None or facts.evacuation is None else facts.evacuation.source_host
         stays = set() if leaves is None else {table.nodes[index] for index in table.indexes_of_host(leaves)}
         return min(nodes - stays, default=None)

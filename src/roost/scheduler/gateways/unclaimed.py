@@ -23,8 +23,8 @@ from roost.scheduler.pool.judged_pool import JudgedPool, PoolJudgement
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 
-MOST_JUDGED: Final = 64
-"""Runs of which the pool is kept until its judgement is taken."""
+MOST_JUDGED: Final = 200
+"""Runs of which the pool is kept until its judgement is taken. A caller has no more of them at a time."""
 
 
 class JudgingPools(HostPools):
