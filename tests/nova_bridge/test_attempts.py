@@ -325,7 +325,10 @@ def test_another_process_finds_open_attempts_in_the_records(tmp_path: Path) -> N
         now.now += 2 * attempts_module.FOLLOWED_SECONDS
         await now.claimed("one", "a", "b")
         await now.restart()
+        now.now += attempts_module.SEARCH_SECONDS
+        await now.attempts.search()
         assert now.attempts.open == 0
+        now.now += 1.0
         await now.attempts.search()
         assert now.attempts.open == 1
         for name in ("one", "old"):

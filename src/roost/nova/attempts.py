@@ -27,7 +27,7 @@ POLL_SECONDS = 10.0
 
 SEARCH_SECONDS = 600.0
 """Seconds between two searches in the records for open attempts: of other processes that have died, and of
-this one before its start."""
+this one before its start. Attempts younger than that are left to the process that made them."""
 
 MOST_OPEN = 10_000
 """Open attempts that are followed at a time. Later ones are found by the next search."""
@@ -108,13 +108,18 @@ class NovaAttempts:
             await asyncio.sleep(POLL_SECONDS)
 
     async def search(self) -> None:
-        """Follow the attempts of the last day that are open in the records."""
+        """Follow the attempts of the last day that are open in the records, except for young ones.
+
+        The process that made them follows these, and most end before they are old. An old one is followed by
+        each process that finds it, and each records its end.
+        """
         backend = self._records.backend
         if not isinstance(backend, SearchableRecords):
             return
-        since = self._clock() - FOLLOWED_SECONDS
+        now = self._clock()
+        old = Search(result=PENDING, since=now - FOLLOWED_SECONDS, until=now - SEARCH_SECONDS)
         try:
-            async for some in backend.each(Search(result=PENDING, since=since)):
+            async for some in backend.each(old):
                 for found in some:
                     self.follow([found.run], [each for each in found.attempts if each.result == PENDING])
                 if self.open >= MOST_OPEN:
