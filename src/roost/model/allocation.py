@@ -51,10 +51,14 @@ class Consumer(msgspec.Struct, frozen=True):
 
 
 class KeptAllocations(msgspec.Struct, frozen=True):
-    """All allocations of a consumer, which a claim keeps and adds to. ``generation``: as they were read."""
+    """All allocations of a consumer, which a claim keeps and adds to. ``generation``: as they were read.
+
+    ``assignment``: the consumer's hardware before the claim, which moves it to the new host; None for none.
+    """
 
     allocations: Allocations
     generation: int
+    assignment: Assignment | None = None
 
 
 AFFINITY = "affinity"

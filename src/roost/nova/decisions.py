@@ -318,7 +318,7 @@ def _novas_words(error: NoValidHost) -> str:
 
 
 def _kept(held: Held) -> KeptAllocations:
-    return KeptAllocations(held.allocations, held.consumer.generation)
+    return KeptAllocations(held.allocations, held.consumer.generation, held.consumer.assignment)
 
 
 def _moved(instances: Iterable[str]) -> NovaRefusal:

@@ -135,7 +135,7 @@ class Placement(Protocol):
         """Return a consumer and its allocations, None if it has none."""
 
     async def holdings(self, consumers: Collection[str]) -> dict[str, Held]:
-        """Return the consumers that have allocations, each as `allocations_of` returns it."""
+        """Return the consumers that have allocations, each with its assignment."""
 
     async def consumers_on(self, provider: str) -> frozenset[str]:
         """Return the consumers with allocations from a provider. Raises `NotFound`."""

@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 from roost.ledger.holdings import held_by_all
+from roost.model.allocation import KeptAllocations
 from roost.model.assignment import Assignment
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.scheduler import NoValidHost
+from roost.scheduler.errors import PlacementUnavailable
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.replacement import AlternateRequest
 from support.clouds import spec, uuid_of
@@ -94,6 +96,40 @@ def test_an_alternate_gets_an_assignment_of_its_own_and_a_second_call_tells_it(w
         assert again.selected.assignment == swapped.selected.assignment
 
     within(hardware_cloud(2), work, v1=True, **FILTERS)
+
+
+def test_a_claim_beside_that_is_taken_back_leaves_the_source_its_hardware(within: Within) -> None:
+    rooms: list[Room] = []
+    lost: list[httpx.Request] = []
+
+    async def lose(request: httpx.Request) -> Answer:
+        if rooms and request.method == "POST" and not lost:
+            lost.append(request)
+            answer = await rooms[0].wire.service.handle_async_request(request)
+            assert answer.is_success
+            assert assigned(rooms[0])[INSTANCES[0]] != source[0]
+            raise httpx.ReadTimeout("", request=request)
+        return None
+
+    source: list[Assignment | None] = []
+
+    async def work(room: Room) -> None:
+        [one] = await room.scheduler.select_destinations(HostRequest(PINNED, tuple(INSTANCES[:1]), 0))
+        held = (await room.placement.holdings([one.instance]))[one.instance]
+        source.append(held.consumer.assignment)
+        assert source == [one.selected.assignment] != [None]
+        rooms.append(room)
+        kept = KeptAllocations(held.allocations, held.consumer.generation, held.consumer.assignment)
+        moves = msgspec.structs.replace(PINNED, ignore_hosts=frozenset({one.selected.host}))
+        with pytest.raises(PlacementUnavailable):
+            await room.scheduler.select_destinations(
+                HostRequest(moves, (one.instance,), 0, beside={one.instance: kept})
+            )
+        assert lost
+        assert room.held() == {one.instance: held.allocations}
+        assert assigned(room) == {one.instance: one.selected.assignment}
+
+    within(hardware_cloud(2), work, lose, v1=True, **FILTERS)
 
 
 def test_a_scheduler_remembers_what_it_assigned_where_placement_keeps_nothing(within: Within) -> None:

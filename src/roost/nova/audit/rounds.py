@@ -227,7 +227,11 @@ class NovaAudit:
         return left, freed
 
     async def _free(self, lease: HeldLease, finding: AuditFinding, held: Held) -> str:
-        """Free a claim at the generation that was read. Returns the result."""
+        """Free a claim at the generation that was read. Returns the result.
+
+        The hardware of the source, which a claim beside it has moved, is assigned to nobody then: nothing
+        tells any more which it was.
+        """
         if not self._tenure.holds(self._monotonic()):
             return "refused: another process has the audit"
         at = self._context.clock()

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import httpx
 import msgspec
+from msgspec.structs import replace
 
 from roost.ledger import Held
 from roost.model.assignment import Assignment
@@ -264,6 +265,11 @@ class HttpPlacement:
             some = names[first : first + CONSUMERS_AT_ONCE]
             answers = await asyncio.gather(*map(self.allocations_of, some))
             found.update((name, held) for name, held in zip(some, answers, strict=True) if held is not None)
+        nodes = sorted({provider for held in found.values() for provider in held.allocations})
+        for assigned in (await self.assignments(nodes) or {}).values() if nodes else ():
+            for name in assigned.keys() & found.keys():
+                owner = replace(found[name].consumer, assignment=assigned[name])
+                found[name] = Held(owner, found[name].allocations)
         return found
 
     async def announce_word(self, mark: int) -> None:

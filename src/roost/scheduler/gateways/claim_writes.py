@@ -7,6 +7,8 @@ would begin at generation 1 again, and its guest would run without a claim.
 from collections.abc import Sequence
 from typing import Protocol
 
+from msgspec import UNSET
+
 from roost.ledger import Held
 from roost.model.allocation import KeptAllocations
 from roost.placement.commands.allocations import ConsumerWrite
@@ -51,7 +53,8 @@ async def give_back(
 
     Raises: as `translated`; `PlacementError`, `ConcurrentUpdate` if others have changed the instance since.
     """
-    kept = request.beside[instance].allocations
+    before = request.beside[instance]
+    kept = before.allocations
     write = ConsumerWrite(
         consumer=instance,
         allocations=kept,
@@ -59,6 +62,7 @@ async def give_back(
         user_id=request.spec.user_id,
         consumer_type=INSTANCE,
         generation=generation,
+        assignment=before.assignment or UNSET,
     )
     try:
         await translated(write_again(placement, [write]))
