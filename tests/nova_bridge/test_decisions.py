@@ -13,6 +13,7 @@ from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.model.spec import RequestSpec
 from roost.nova.calls import NovaRefusal, SelectCall
+from roost.nova.database.states import EVACUATION
 from roost.nova.decisions import (
     BAD_REQUEST,
     NETWORKS_UNKNOWN,
@@ -21,7 +22,7 @@ from roost.nova.decisions import (
     AnswerOptions,
     NovaDecisions,
 )
-from roost.nova.instance_facts import EVACUATION, InstanceFacts, UnfinishedMigration
+from roost.nova.instance_facts import InstanceFacts, UnfinishedMigration
 from roost.nova.networks import NetworksUnknown
 from roost.placement.commands.allocations import WriteAllocations
 from roost.placement.errors import ConcurrentUpdate

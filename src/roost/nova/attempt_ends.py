@@ -10,11 +10,8 @@ from typing import Final, NamedTuple
 
 from roost.model.record import ABANDONED, BUILT, FAILED
 from roost.nova.database.actions import CREATE, ERROR, ActionEvent, InstanceFault, NovaAction
+from roost.nova.database.states import BUILDING, FAULTY
 from roost.nova.database.traces import RowTrace
-
-BUILDING: Final = "building"
-FAULTY: Final = "error"
-"""States of instances. Source: ``nova.compute.vm_states``."""
 
 BUILD_STEP: Final = "compute__do_build_and_run_instance"
 """The event of a host that builds. It ends with success also if the build goes on at another host."""

@@ -5,8 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-EVACUATION = "evacuation"
-"""The type of the migration of an instance whose host is down. Its claim stays on the instance itself."""
+from roost.nova.database.states import EVACUATION
 
 
 class UnfinishedMigration(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from roost.nova.cell_feed import CellFeed
 from roost.nova.database.cells import CELL0
 from roost.nova.database.instances import NovaPlace, read_places
 from roost.nova.database.migrations import MigrationRow, read_unfinished
+from roost.nova.database.states import BUILDING, FAULTY, OFFLOADED
 from roost.nova.database.traces import ApiTraces, read_api_traces
 from roost.scheduler.nodes.outstanding import TakenAmounts
 from roost.scheduler.nodes.table import NodeTable
@@ -19,12 +20,6 @@ SETTLE_SECONDS = 5.0
 
 LOST_SECONDS = 300.0
 """Seconds that a claim counts while nothing in Nova's databases says that its instance is on its way."""
-
-BUILDING = "building"
-"""The ``vm_state`` of an instance that is being built, also while it waits in a compute's queue."""
-
-_SHELVED = "shelved_offloaded"
-_ERROR = "error"
 
 
 class ClaimSettlement:
@@ -130,4 +125,4 @@ class ClaimSettlement:
 
 def _has_ended(place: NovaPlace) -> bool:
     """Return whether nothing more can come of the claim of an instance that is not on the claimed node."""
-    return place.host is not None or place.state == _ERROR or (place.state == _SHELVED and not place.task)
+    return place.host is not None or place.state == FAULTY or (place.state == OFFLOADED and not place.task)

@@ -10,9 +10,10 @@ from roost.ledger import Held
 from roost.model.allocation import Allocations
 from roost.nova.database.actions import ERROR, EVACUATE, UNSHELVE, NovaAction
 from roost.nova.database.cells import CELL0
-from roost.nova.database.evacuations import ACCEPTED, EVACUATION, EvacuationRow
+from roost.nova.database.evacuations import EvacuationRow
 from roost.nova.database.migrations import MigrationRow
-from roost.nova.database.traces import OFFLOADED, RowTrace
+from roost.nova.database.states import ACCEPTED, EVACUATION, OFFLOADED
+from roost.nova.database.traces import RowTrace
 from roost.state.api_database.audit import AuditFinding
 
 BURIED: Final = "buried-claim"

@@ -11,6 +11,7 @@ migrations     the migrations of instances that have not ended
 aggregates     the host aggregates with their metadata and hosts
 groups         the members of server groups
 requests       the build requests of instances that are in no cell yet
+states         the states of instances, the types and statuses of migrations
 traces         the build requests, mappings and rows by which an instance is known
 evacuations    the evacuations of instances whose host is down
 actions        the actions of users on instances, the events of actions, and faults

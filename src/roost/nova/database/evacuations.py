@@ -2,22 +2,14 @@
 
 import datetime
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.nova.database.states import ACCEPTED, EVACUATION, FAILED
 from roost.nova.database.tables import migrations
 from roost.storage import in_batches, transaction
-
-EVACUATION: Final = "evacuation"
-"""The type of the migrations that evacuations are."""
-
-ACCEPTED: Final = "accepted"
-"""The status of an evacuation until a compute service takes it, or it fails before that."""
-
-FAILED: Final = "error"
-"""The status of an evacuation that failed."""
 
 
 class EvacuationRow(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.nova.database.states import ACCEPTED
 from roost.nova.database.tables import migrations
 from roost.storage import in_batches, transaction
 
@@ -71,7 +72,7 @@ def _row(
 ) -> MigrationRow:
     # A conductor names the destination of a live migration and of an evacuation before its compute does.
     # Source: ``_claim_existing_migration`` of Nova's resource tracker.
-    claimed = host is not None and (compute_id is not None or status != "accepted")
+    claimed = host is not None and (compute_id is not None or status != ACCEPTED)
     return MigrationRow(
         uuid, instance, kind or "", status or "", source_host, source_nodename, host, nodename, claimed
     )

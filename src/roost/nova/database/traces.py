@@ -1,17 +1,15 @@
 """The traces of instances: build requests, mappings, and rows in the databases of cells and of cell0."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.nova.database.requests import read_requested
+from roost.nova.database.states import OFFLOADED
 from roost.nova.database.tables import cell_mappings, instance_mappings, instances
 from roost.storage import in_batches, transaction
-
-OFFLOADED: Final = "shelved_offloaded"
-"""The state of an instance that is shelved, and on no host. Source: ``nova.compute.vm_states``."""
 
 
 class ApiTraces(NamedTuple):

@@ -12,16 +12,16 @@ from roost.state.api_database.tables import API
 from roost.state.leases import Tenure, keep_lease, release_lease, watch_leases
 from roost.storage import Database, StorageError
 
-SHADOW = "shadow"
-"""The mode of a bridge that claims nothing, and so leaves nothing to audit and to follow."""
-
 
 class NovaAuditPart(ProcessPart[NovaSchedulerOptions]):
-    """The audit of claims that nobody answered for. Of all bridges of a database one makes its rounds."""
+    """The audit of claims that nobody answered for. Of all bridges of a database one makes its rounds.
+
+    None in shadow mode, which claims nothing.
+    """
 
     async def open(self, process: Process[NovaSchedulerOptions]) -> None:
         options, bridge = process.options, process.options.bridge
-        if not bridge.audit_seconds or bridge.mode == SHADOW:
+        if not bridge.audit_seconds or options.is_shadow:
             return
         own, hosts = process.api, process.hosts
         assert own is not None and hosts is not None
@@ -52,10 +52,10 @@ class NovaAuditPart(ProcessPart[NovaSchedulerOptions]):
 
 
 class NovaAttemptsPart(ProcessPart[NovaSchedulerOptions]):
-    """The ends of attempts, which Nova's databases tell."""
+    """The ends of attempts, which Nova's databases tell; none in shadow mode, which claims nothing."""
 
     async def open(self, process: Process[NovaSchedulerOptions]) -> None:
-        if process.options.bridge.mode == SHADOW:
+        if process.options.is_shadow:
             return
         attempts = NovaAttempts(process.nova_cells, process.records, process.clock)
         context = AsyncioContext(lambda _: process.nova_cells.api, clock=process.clock)
