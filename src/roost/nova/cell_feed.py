@@ -18,6 +18,7 @@ from roost.nova.host_aggregates import NovaAggregates
 from roost.nova.instance_lists import InstanceLists, Named
 from roost.nova.liveness import ServiceLiveness
 from roost.nova.reports import report_of
+from roost.process.metrics import catalogue as metrics
 from roost.scheduler.nodes.table import NodeTable
 from roost.storage import StorageError
 
@@ -61,7 +62,7 @@ class CellFeed:
         self.cell = cell
         self.read_at: float | None = None
         self.made_at = monotonic()
-        self._rows = 0
+        self._rows = self._counted = 0
         self._table = table
         self._aggregates = aggregates
         self._arrivals = arrivals
@@ -86,6 +87,11 @@ class CellFeed:
     def rows(self) -> int:
         """The rows read so far."""
         return self._rows + self._lists.rows
+
+    def count_rows(self) -> None:
+        """Count the rows that were read since the last call in the metrics."""
+        metrics.NOVA_ROWS.inc(self.rows - self._counted)
+        self._counted = self.rows
 
     @property
     def hosts(self) -> AbstractSet[str]:

@@ -263,6 +263,8 @@ class NovaFeed(Hints):
                 await feed.refresh()
         except StorageError as error:
             self._fail(uuid, error)
+        finally:
+            feed.count_rows()
         if uuid in self._failed:
             feed.away()
 

@@ -81,6 +81,7 @@ class NovaHostsPart(ProcessPart[NovaSchedulerOptions]):
         process.run_for_ever("hosts", feed.run())
         process.sections["nova"] = partial(_describe, feed)
         metrics.NOVA_OUTSTANDING.follow(lambda: len(table.outstanding))
+        metrics.NOVA_UNMAPPED_HOSTS.follow(lambda: len(feed.unmapped_hosts))
         metrics.NOVA_CELLS_DOWN.follow(lambda: len(feed.cells_down))
         metrics.NOVA_CELL_AGE.follow(lambda: feed.oldest_age)
 
