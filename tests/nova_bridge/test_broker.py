@@ -4,6 +4,7 @@ import ssl
 
 import pytest
 
+from roost.model.errors import OperatorError
 from roost.nova.broker import BrokerAddress, RabbitOptions, broker_addresses, virtual_host
 
 
@@ -24,6 +25,13 @@ from roost.nova.broker import BrokerAddress, RabbitOptions, broker_addresses, vi
 def test_addresses(url: str, addresses: list[BrokerAddress], host: str) -> None:
     assert broker_addresses(url) == addresses
     assert virtual_host(url) == host
+
+
+@pytest.mark.parametrize("url", ["rabbit://u:secret@broker:port/", "rabbit://u:secret@[::1:5672/"])
+def test_an_address_that_cannot_be_read(url: str) -> None:
+    with pytest.raises(OperatorError, match=r"transport_url: ") as found:
+        broker_addresses(url)
+    assert "secret" not in str(found.value)
 
 
 def test_tls() -> None:

@@ -6,6 +6,7 @@ Source: ``TransportURL`` of oslo.messaging 18.3, and the options of its driver o
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from roost.model.errors import OperatorError
 from roost.process.options import OptionStruct, option
 
 BROKER_PORT = 5672
@@ -50,7 +51,18 @@ class RabbitOptions(OptionStruct, frozen=True, group="oslo_messaging_rabbit"):
 
 
 def broker_addresses(url: str) -> list[BrokerAddress]:
-    """Return the brokers of a ``transport_url``, which may name several."""
+    """Return the brokers of a ``transport_url``, which may name several.
+
+    Raises: `OperatorError` for a port that is not a number, or a host in brackets that do not close.
+    """
+    try:
+        return _addresses(url)
+    except ValueError:
+        # The error's text may have a part of the URL, and that the password.
+        raise OperatorError("transport_url: the host or the port of a broker cannot be read") from None
+
+
+def _addresses(url: str) -> list[BrokerAddress]:
     found = []
     for part in urlsplit(url).netloc.split(","):
         one = urlsplit(f"//{part}")

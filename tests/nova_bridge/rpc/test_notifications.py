@@ -8,6 +8,7 @@ import pytest
 from oslo_config import cfg
 from structlog.testing import capture_logs
 
+from roost.model.errors import OperatorError
 from roost.nova.calls import SelectCall
 from roost.nova.rpc.notification_payloads import unversioned_payload, versioned_payload
 from roost.nova.rpc.notifications import CallNotifications
@@ -99,3 +100,29 @@ def test_a_request_of_no_known_form_is_no_failure_here(tmp_path: Path) -> None:
     assert [each["event"] for each in logs] == ["a notification could not be sent"]
     notifications.close()
     transport.close()
+
+
+@pytest.mark.parametrize("url", ["nothing://u:secret@broker/", "rabbit://u:secret@broker:port/"])
+def test_a_url_that_cannot_be_used(tmp_path: Path, url: str) -> None:
+    conf = tmp_path / "nova.conf"
+    conf.write_text(f"[oslo_messaging_notifications]\ntransport_url = {url}\n")
+    transport = open_transport([str(conf)], "fake://")
+    with pytest.raises(OperatorError, match=r"\[oslo_messaging_notifications\] transport_url: ") as found:
+        CallNotifications(transport.conf, "one")
+    assert "secret" not in str(found.value)
+    transport.close()
+
+
+def test_a_format_that_is_unknown(tmp_path: Path) -> None:
+    conf = tmp_path / "nova.conf"
+    conf.write_text("[notifications]\nnotification_format = prose\n")
+    transport = open_transport([str(conf)], "fake://")
+    with pytest.raises(OperatorError, match="notification_format"):
+        CallNotifications(transport.conf, "one")
+    transport.close()
+
+
+def test_a_port_of_the_broker_of_calls_that_is_no_number(tmp_path: Path) -> None:
+    with pytest.raises(OperatorError, match=r"transport_url: ") as found:
+        open_transport([], "rabbit://u:secret@broker:port/")
+    assert "secret" not in str(found.value)

@@ -8,9 +8,11 @@ from typing import Any, Final, Literal, get_args
 import structlog
 from oslo_config import cfg
 
+from roost.model.errors import OperatorError
 from roost.nova.calls import SelectCall
 from roost.nova.rpc.notification_payloads import unversioned_payload, versioned_payload
 from roost.nova.rpc.oslo import oslo_messaging
+from roost.process.option_source import refused_value
 
 _log = structlog.get_logger()
 
@@ -32,19 +34,31 @@ class CallNotifications:
     Args:
         conf: the options of oslo.messaging; ``[oslo_messaging_notifications]`` sets drivers, topics and URL.
         host: the name of the scheduler.
+
+    Raises:
+        OperatorError: The URL of the broker, or an option, cannot be used.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, host: str) -> None:
         conf.register_opts(_OPTIONS, group=_GROUP)
         options = conf[_GROUP]
-        self._transport = oslo_messaging.get_notification_transport(conf)
+        try:
+            sent = options.notification_format
+            self._transport = oslo_messaging.get_notification_transport(conf)
+        except cfg.Error as error:
+            raise refused_value(error) from error
+        except (oslo_messaging.DriverLoadFailure, oslo_messaging.InvalidTransportURL, ValueError) as error:
+            # The error's text has the URL, and that the password.
+            raise OperatorError(
+                f"[oslo_messaging_notifications] transport_url: it cannot be used ({type(error).__name__})"
+            ) from None
         self._unversioned: Any = None
         self._versioned: Any = None
         if not set(conf.oslo_messaging_notifications.driver) - {"", "noop"}:
             return
-        if options.notification_format != "versioned":
+        if sent != "versioned":
             self._unversioned = oslo_messaging.Notifier(self._transport, publisher_id=f"scheduler.{host}")
-        if options.notification_format != "unversioned":
+        if sent != "unversioned":
             topics = options.versioned_notifications_topics
             self._versioned = oslo_messaging.Notifier(
                 self._transport, publisher_id=f"nova-scheduler:{host}", topics=topics

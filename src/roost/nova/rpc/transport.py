@@ -51,6 +51,6 @@ def open_transport(files: Sequence[str], url: str | None = None) -> NovaTranspor
         return NovaTransport(conf, oslo_messaging.get_rpc_transport(conf, url=url))
     except cfg.Error as error:
         raise refused_value(error) from error
-    except (oslo_messaging.DriverLoadFailure, oslo_messaging.InvalidTransportURL) as error:
+    except (oslo_messaging.DriverLoadFailure, oslo_messaging.InvalidTransportURL, ValueError) as error:
         # The error's text has the URL, and that the password.
         raise OperatorError(f"transport_url: it cannot be used ({type(error).__name__})") from None
