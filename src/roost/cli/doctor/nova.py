@@ -161,6 +161,8 @@ def _judge_tables(
         return [DoctorVerdict("fail", tables_differ(missing, place, str(database)), change)]
     tables = ", ".join(sorted(read.tables))
     writes = "; INSERT and UPDATE on services" if written else ""
+    if written and database.url.get_backend_name() == "postgresql":
+        writes += "; USAGE on the sequence services_id_seq"
     needs = f"its account needs SELECT on {tables}{writes}"
     return [DoctorVerdict("ok", f"{place} ({database}) can be read; {needs}")]
 
