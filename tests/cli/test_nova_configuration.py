@@ -34,6 +34,8 @@ host_subset_size = 2
 api_servers = http://glance
 [libvirt]
 virt_type = kvm
+[notifications]
+versioned_notifications_topics = billing
 [oslo_messaging_rabbit]
 ssl = true
 [placement]
@@ -64,6 +66,7 @@ def test_options_by_their_reader(tmp_path: Path) -> None:
         "database": ("connection",),
         "scheduler": ("max_attempts",),
         "filter_scheduler": ("host_subset_size",),
+        "notifications": ("versioned_notifications_topics",),
         "oslo_messaging_rabbit": ("ssl",),
         "placement": ("auth_type", "auth_url"),
     }

@@ -23,7 +23,7 @@ from roost.process.option_source import Source, option_names
 from roost.process.options import options_by_group
 
 _POOL = "connections are few and look after themselves"
-_POOLS = ("max_pool_size", "max_overflow", "pool_timeout", "connection_recycle_time")
+_POOLS = dict.fromkeys(("max_pool_size", "max_overflow", "pool_timeout", "connection_recycle_time"), _POOL)
 _ONE_PROCESS = "one process with one event loop decides all calls"
 _PERIODIC = "no task of the bridge is periodic by these options"
 
@@ -52,12 +52,8 @@ NOT_TAKEN: Final[Mapping[str, Mapping[str, str]]] = {
     "workarounds": {
         "disable_compute_service_check_for_ffu": "computes of an old version are warned about, not refused",
     },
-    "database": dict.fromkeys(
-        ("max_pool_size", "max_overflow", "pool_timeout", "connection_recycle_time"), _POOL
-    ),
-    "api_database": dict.fromkeys(
-        ("max_pool_size", "max_overflow", "pool_timeout", "connection_recycle_time"), _POOL
-    ),
+    "database": _POOLS,
+    "api_database": _POOLS,
 }
 """Options of nova-scheduler that the bridge does not take: by group, each with the reason."""
 
@@ -135,7 +131,8 @@ def _known(source: Source) -> dict[str, set[str]]:
     from roost.web.auth.keystone_credentials import client_options
     from roost.web.auth.token_check import known_options
 
-    known: dict[str, set[str]] = {"DEFAULT": set(_MESSAGING), "notifications": {"notification_format"}}
+    notified = {"notification_format", "versioned_notifications_topics"}
+    known: dict[str, set[str]] = {"DEFAULT": set(_MESSAGING), "notifications": notified}
     read = READ_GROUPS["nova-scheduler"]
     for options in (system_options(), GROUPS, options_by_group(NovaOptions), options_by_group(BridgeOptions)):
         for group, each in options.items():

@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-RefusalKind = Literal["NoValidHost", "AllocationUpdateFailed", "UnsupportedVersion"]
-"""The class of an error as Nova has it. Nova's conductor knows no other of a scheduler's."""
+RefusalKind = Literal["NoValidHost", "AllocationUpdateFailed"]
+"""The class of a refusal as Nova has it. Nova's conductor knows no other of a scheduler's."""
 
 
 class SelectCall(msgspec.Struct, frozen=True):

@@ -63,9 +63,7 @@ class OwnServiceRow:
         report_seconds: float,
         down_seconds: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        clock: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC).replace(
-            tzinfo=None
-        ),
+        clock: Callable[[], datetime.datetime] = _utc_now,
     ) -> None:
         self._database = database
         self._host = host

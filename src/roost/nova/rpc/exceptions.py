@@ -8,8 +8,9 @@ oslo.messaging sends the traceback too, with the chained exceptions. So none is 
 """
 
 from collections.abc import Mapping
+from typing import get_args
 
-from roost.nova.calls import NovaRefusal
+from roost.nova.calls import NovaRefusal, RefusalKind
 
 
 class NovaRemoteError(Exception):
@@ -28,12 +29,11 @@ class NovaRemoteError(Exception):
 
 
 _CLASSES = {
-    name: type(name, (NovaRemoteError,), {"__module__": "nova.exception"})
-    for name in ("NoValidHost", "AllocationUpdateFailed")
+    name: type(name, (NovaRemoteError,), {"__module__": "nova.exception"}) for name in get_args(RefusalKind)
 }
 
 
 def remote_error(refusal: NovaRefusal) -> NovaRemoteError:
-    """Return the exception to raise for a refusal, other than that of a version."""
+    """Return the exception to raise for a refusal."""
     error: NovaRemoteError = _CLASSES[refusal.kind](refusal.kwargs)
     return error
