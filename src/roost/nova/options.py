@@ -8,7 +8,7 @@ from typing import Literal
 from roost.process.options import OptionStruct, option
 
 CLOSE_SECONDS = 5.0
-"""Seconds that replies and connections have after the last call is decided or given up."""
+"""Seconds that the last decisions, replies and connections have after the time of a graceful end."""
 
 
 class BridgeOptions(OptionStruct, frozen=True, group="nova_bridge"):

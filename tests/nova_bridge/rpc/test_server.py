@@ -185,16 +185,46 @@ def test_calls_in_work_are_finished_at_the_end(broker: RabbitMQ) -> None:
     asyncio.run(run())
 
 
-def test_calls_that_take_too_long_at_the_end_are_refused(broker: RabbitMQ) -> None:
+def test_a_decision_that_takes_too_long_at_the_end_is_still_answered(broker: RabbitMQ) -> None:
+    """Its claim may be with the writer."""
+
     async def run() -> None:
         scheduler = NotingScheduler()
         with SchedulerClient(broker.url()) as client:
             async with serving(broker.url(), scheduler) as server:
-                call = asyncio.create_task(refusal(client, "slow"))
+                call = asyncio.create_task(client.selected("slow"))
                 await until(lambda: scheduler.calls)
-                await server.stop(0.1)
-                error = await call
+                with capture_logs() as logs:
+                    stopping = asyncio.create_task(server.stop(0.1))
+                    await until(lambda: logs)
+                assert logs[0]["event"] == "calls are not decided in time"
+                scheduler.go.set()
+                assert len(await call) == 1
+                await stopping
+
+    asyncio.run(run())
+
+
+def test_calls_whose_decision_has_not_begun_at_the_end_are_refused(broker: RabbitMQ, tmp_path: Path) -> None:
+    conf = tmp_path / "nova.conf"
+    conf.write_text("[DEFAULT]\nexecutor_thread_pool_size = 1\n")
+
+    async def run() -> None:
+        scheduler = NotingScheduler()
+        with SchedulerClient(broker.url()) as client:
+            async with serving(broker.url(), scheduler, conf) as server:
+                first = asyncio.create_task(client.selected("slow"))
+                await until(lambda: scheduler.calls)
+                second = asyncio.create_task(refusal(client, "second"))
+                await asyncio.sleep(0.5)
+                with capture_logs() as logs:
+                    stopping = asyncio.create_task(server.stop(0.1))
+                    await until(lambda: logs)
+                scheduler.go.set()
+                assert len(await first) == 1
+                error = await second
                 assert (error.exc_type, error.value) == ("NoValidHost", ENDING)
+                await stopping
 
     asyncio.run(run())
 

@@ -138,7 +138,8 @@ class SchedulerRpcServer:
         """Take no more calls, finish those that were taken, and close the connections.
 
         Args:
-            seconds: time limit. Calls that are not decided then are refused. None: no limit.
+            seconds: time limit. Calls whose decision has not begun then are refused, and the others get no
+                answer unless they are decided within `CLOSE_SECONDS`. None: no limit.
         """
         server, self._server = self._server, None
         if server is None or self._calls is None:
@@ -155,15 +156,15 @@ class SchedulerRpcServer:
         await asyncio.wait({finishing}, timeout=seconds)
         if not finishing.done():
             if self.in_work:
-                _log.warning("calls were not decided in time, and are refused", calls=self.in_work)
+                _log.warning("calls are not decided in time", calls=self.in_work)
             self._calls.give_up()
             server.replying = False
             await asyncio.wait({finishing}, timeout=CLOSE_SECONDS)
         if finishing.done():
             finishing.result()
         else:
-            # A thread waits for a broker that is away. It ends with the process.
-            _log.warning("the broker does not take the last replies", calls=self.in_work)
+            # A thread waits for a decision, or for a broker that is away. It ends with the process.
+            _log.warning("the last calls get no answer", calls=self.in_work)
             finishing.cancel()
         await self._lane.close(CLOSE_SECONDS if finishing.done() else 0)
         await self._pulse_lane.close(0)
