@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, text
+from structlog.testing import capture_logs
 
 from roost.nova.database.cells import NovaCells
 from roost.nova.database.tables import API, CELL, cell_mappings, services
@@ -121,6 +122,27 @@ def test_a_missing_column_or_table_is_named(
     with pytest.raises(NovaTablesDiffer) as refused:
         checked(cloud[0])
     assert f"it lacks {missing};" in str(refused.value)
+
+
+def test_a_cell_that_lacks_a_table_does_not_stop_the_others(
+    cloud: tuple[Database, Database], tmp_path: Path
+) -> None:
+    api, cell = cloud
+    other = Database(f"sqlite:///{tmp_path / 'other.db'}")
+    other.write_now(CELL.create_all)
+    row = {"id": 3, "uuid": "5c1d8e6a-0000-4000-8000-000000000002", "name": "two"}
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    api.write_now(
+        lambda connection: connection.execute(insert(cell_mappings), {**row, "database_connection": url})
+    )
+    cell.write_now(lambda connection: connection.execute(text("DROP TABLE migrations")))
+    with capture_logs() as logs:
+        assert checked(api) == []
+    [error] = [each for each in logs if each["log_level"] == "error"]
+    assert "cell one" in error["error"] and "it lacks migrations;" in error["error"]
+    other.write_now(lambda connection: connection.execute(text("DROP TABLE migrations")))
+    with pytest.raises(NovaTablesDiffer, match="cell one"):
+        checked(api)
 
 
 def test_a_database_that_does_not_answer_is_left_to_the_feed(cloud: tuple[Database, Database]) -> None:

@@ -13,12 +13,15 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import sqlalchemy as sa
+import structlog
 from sqlalchemy.engine import Connection
 
 from roost.model.errors import OperatorError
 from roost.nova.database.cells import NovaCells
 from roost.nova.database.tables import API, CELL, services
 from roost.storage import Database, StorageError, transaction
+
+_log = structlog.get_logger()
 
 
 class NovaRelease(NamedTuple):
@@ -103,19 +106,29 @@ def missing_columns(connection: Connection, read: sa.MetaData) -> list[str]:
 async def check_cloud(cells: NovaCells) -> list[str]:
     """Check the databases of a cloud, and return warnings about services of other releases.
 
-    Databases that do not answer are left out: the feed reports them.
+    Databases that do not answer are left out: the feed reports them. So is a cell that lacks a table or
+    column, with an error in the log, as long as there is another one.
 
     Raises:
-        NovaTablesDiffer: a database lacks a table or column.
+        NovaTablesDiffer: the API database, or each cell, lacks a table or column.
     """
     warnings: list[str] = []
+    differ: list[NovaTablesDiffer] = []
     with contextlib.suppress(StorageError):
         await _check(cells.api, API, "Nova's API database")
     for cell in cells.cells.values():
-        with contextlib.suppress(StorageError):
+        try:
             await _check(cell.database, CELL, f"the database of cell {cell.name}")
             versions = await cell.database.read(read_service_versions())
             warnings += outside_warnings(versions, f"cell {cell.name}")
+        except NovaTablesDiffer as error:
+            differ.append(error)
+        except StorageError:
+            continue
+    if differ and len(differ) == len(cells.cells):
+        raise differ[0]
+    for error in differ:
+        _log.error("a cell of Nova cannot be used", error=str(error))
     return warnings
 
 
