@@ -127,8 +127,8 @@ async def check_cloud(cells: NovaCells) -> list[str]:
             continue
     if differ and len(differ) == len(cells.cells):
         raise differ[0]
-    for error in differ:
-        _log.error("a cell of Nova cannot be used", error=str(error))
+    for each in differ:
+        _log.error("a cell of Nova cannot be used", error=str(each))
     return warnings
 
 
