@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from roost.nova.calls import SelectCall
+from roost.nova.rpc import server as server_module
 from roost.nova.rpc.endpoint import ENDING, FAILED
 from roost.nova.rpc.oslo import oslo_messaging
 from roost.nova.rpc.server import BrokerUnavailable, SchedulerRpcServer
@@ -201,6 +202,25 @@ def test_a_decision_that_takes_too_long_at_the_end_is_still_answered(broker: Rab
                 scheduler.go.set()
                 assert len(await call) == 1
                 await stopping
+
+    asyncio.run(run())
+
+
+def test_a_decision_that_does_not_end_is_not_answered_and_keeps_no_thread(
+    broker: RabbitMQ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "CLOSE_SECONDS", 0.3)
+
+    async def run() -> None:
+        scheduler = NotingScheduler()
+        with SchedulerClient(broker.url()) as client:
+            async with serving(broker.url(), scheduler) as server:
+                call = asyncio.create_task(client.selected("slow", monitor=2))
+                await until(lambda: scheduler.calls)
+                await server.stop(0.1)
+                await until(lambda: not server.in_work)
+                with pytest.raises(oslo_messaging.MessagingTimeout):
+                    await call
 
     asyncio.run(run())
 

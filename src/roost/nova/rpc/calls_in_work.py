@@ -53,6 +53,13 @@ class CallsInWork:
         with self._lock:
             self._ended = True
 
+    def abandon(self) -> None:
+        """Cancel the decisions that are left, so that no thread waits for them. Nobody may answer then."""
+        with self._lock:
+            futures = list(self._futures)
+        for future in futures:
+            future.cancel()
+
     async def _decision(self, call: SelectCall) -> Any:
         if self._ended:
             raise asyncio.CancelledError

@@ -163,9 +163,12 @@ class SchedulerRpcServer:
         if finishing.done():
             finishing.result()
         else:
-            # A thread waits for a decision, or for a broker that is away. It ends with the process.
+            # A thread waits for a decision, or for a broker that is away. No refusal may follow from the end
+            # of the decision: its claim may have been made.
             _log.warning("the last calls get no answer", calls=self.in_work)
             finishing.cancel()
+            server.answering = False
+            self._calls.abandon()
         await self._lane.close(CLOSE_SECONDS if finishing.done() else 0)
         await self._pulse_lane.close(0)
 
@@ -229,6 +232,7 @@ class _Server(rpc_server.RPCServer):  # type: ignore[misc]
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.replying = True
+        self.answering = True
 
     def _on_incoming(self, incoming: Any) -> None:
         self.heard.now()
@@ -243,17 +247,18 @@ class _Server(rpc_server.RPCServer):  # type: ignore[misc]
         if limit and waited > limit:
             _log.warning("a call waited longer than its caller did, and is dropped", seconds=round(waited, 1))
             return
-        if limit:
-            message.reply = partial(self._reply, message.reply, limit)
+        message.reply = partial(self._reply, message.reply, limit or 0.0)
         super()._process_incoming(incoming)
 
     def _reply(self, reply: Callable[..., None], limit: float, *args: Any, **options: Any) -> None:
         until = time.monotonic() + limit
-        while True:
+        while self.answering:
             try:
-                return reply(*args, **options)
+                reply(*args, **options)
             except Exception as error:
                 if not self.replying or time.monotonic() > until:
                     raise
                 _log.warning("a reply is sent again", error=type(error).__name__)
                 time.sleep(1)
+            else:
+                return
