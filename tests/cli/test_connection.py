@@ -34,8 +34,8 @@ password = "of-cloud"
 
 OFFLINE = {
     "agent", "archive-records", "bench", "cell-conductor", "completion", "conductor", "config", "db",
-    "doctor", "man", "metrics", "neighbours", "redfish", "replay-decision", "restore-records",
-    "scheduler", "serve", "token", "up",
+    "doctor", "man", "metrics", "neighbours", "nova-scheduler", "redfish", "replay-decision",
+    "restore-records", "scheduler", "serve", "token", "up",
 }  # fmt: skip
 """Commands that ask no service of a cloud, or are one."""
 

@@ -82,6 +82,7 @@ CREATES_NOTHING = {
     "/v1/aggregates/{uuid}/members": "a node is a member or none: the same change again changes nothing",
     "/v1/hosts/{host}/accept": "an agent is held or not: the same word again is a conflict",
     "/v1/instances/{uuid}/give-up": "an instance is ended once: the same word again is a conflict",
+    "/v1/nova/external": "reads",
     "/v1/scheduler/check": "reads",
     "/v1/scheduler/explain": "reads",
     "/v1/scheduler/what-if": "reads",

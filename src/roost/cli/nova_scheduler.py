@@ -24,7 +24,7 @@ from roost.server.nova_options import read_nova_options
 @serving_at(NOVA_PORT)
 @click.pass_context
 def nova_scheduler(context: click.Context, serving: ServingOptions, database: str | None) -> None:
-    """Serve as the scheduler of a Nova cloud, in place of nova-scheduler or beside it.
+    """Serve as the scheduler of an existing Nova cloud, beside its own or alone.
 
     It answers the calls of Nova's conductors over the message broker of nova.conf, and reads the hosts from
     Nova's databases. Claims are made on the ledger of [placement_database] if there is one, else in the

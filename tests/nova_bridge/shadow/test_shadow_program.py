@@ -133,8 +133,10 @@ def test_calls_are_compared_and_nothing_of_novas_is_changed(tmp_path: Path, brok
 
     found = asyncio.run(main())
     status, summary = found
-    # With the first instance there, the second host has more room.
-    assert (status, summary["outcomes"]) == (1, {"same": 1, "other": 1}), summary
+    # With the first instance there, the second host has more room. On a busy machine the claim may be there
+    # before the copy is decided, and a difference that came late is none.
+    assert summary["outcomes"] == {"same": 1, "other": 1}, summary
+    assert status == (0 if summary["late"] else 1), summary
     said = log.read_text()
     assert "glance" not in said
     with nova.engines["cell0"].connect() as connection:
