@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-from roost.bench.loopback import free_port
-
 
 def python(*statements: str) -> str:
     """The output of statements in a process that fails on warnings."""
@@ -28,19 +26,3 @@ def test_nothing_is_patched() -> None:
         "print([each for each in modules if patcher.is_monkey_patched(each)])",
     )
     assert shown == "[]"
-
-
-def test_a_broker_that_is_away_at_the_start_is_an_error_in_words() -> None:
-    shown = python(
-        "import asyncio",
-        "from roost.nova.rpc.server import BrokerUnavailable, SchedulerRpcServer",
-        "from roost.nova.rpc.transport import open_transport",
-        f"transport = open_transport([], 'rabbit://guest:word@127.0.0.1:{free_port()}/')",
-        "async def start():",
-        "    await SchedulerRpcServer(transport, 'one', None, None, start_seconds=1).start()",
-        "try:",
-        "    asyncio.run(start())",
-        "except BrokerUnavailable as error:",
-        "    print(error)",
-    )
-    assert shown == "transport_url: the message broker cannot be used: it did not answer within 1 s"
