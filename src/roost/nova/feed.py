@@ -9,7 +9,7 @@ from functools import partial
 
 import structlog
 
-from roost.ledger.retention import DAY, CommitRetention
+from roost.ledger.retention import CommitRetention
 from roost.model.node_event import NodeEvent
 from roost.model.operator_word import Subject
 from roost.nova.arrivals import Arrivals
@@ -23,10 +23,9 @@ from roost.nova.host_mappings import HostMappings
 from roost.nova.options import BridgeOptions
 from roost.nova.read_rounds import PATIENCE_SECONDS, ReadRounds
 from roost.nova.settlement import ClaimSettlement
-from roost.scheduler.nodes.journal import JournalWriter
+from roost.scheduler.nodes.journal import FeedJournal
 from roost.scheduler.nodes.operator_words import OperatorWords
 from roost.scheduler.nodes.table import NodeTable
-from roost.state.api_database.node_journal import NodeJournals
 from roost.storage import Database, DatabaseUnavailable, StorageError
 
 EVERY_SECONDS = 1.0
@@ -76,12 +75,8 @@ class NovaFeed(Hints):
         self._options = options
         self._down_seconds = down_seconds
         self._image_properties = image_properties
-        self._journal = None if journal is None else JournalWriter(journal, table)
-        self._journals = None if journal is None else NodeJournals(journal)
-        self._retention = retention
+        self._journal = None if journal is None else FeedJournal(journal, table, retention, monotonic, clock)
         self._monotonic = monotonic
-        self._clock = clock
-        self._trimmed = monotonic()
         self.words = OperatorWords(self._read_words)
         self._aggregates = NovaAggregates(cells.api, table, monotonic)
         self._mappings = HostMappings(cells.api)
@@ -192,7 +187,8 @@ class NovaFeed(Hints):
             {uuid: partial(self._refresh_cell, feed) for uuid, feed in self._feeds.items()}
         )
         await self._rounds.make({_CLAIMS: self._settle, _MAPPINGS: self._read_mappings})
-        await self._write_journal()
+        if self._journal is not None:
+            await self._journal.write()
 
     def _hear(self, nodes: set[str], instances: set[str]) -> None:
         """Tell each cell of its hosts that have changed, and all of hosts that none has: they may be new."""
@@ -206,7 +202,6 @@ class NovaFeed(Hints):
         """End the reads, and write the events that are not in the journal yet. `run` must be cancelled."""
         await self._rounds.cancel()
         if self._journal is not None:
-            await self._write_journal()
             await self._journal.close()
 
     async def _read_cells(self) -> None:
@@ -328,17 +323,3 @@ class NovaFeed(Hints):
         flags = frozenset(Subject(cell.uuid, host) for host in hosts)
         before, self._flags[cell.uuid] = self._flags.get(cell.uuid, frozenset()), flags
         events += self._table.set_words({each: each not in flags for each in before ^ flags})
-
-    async def _write_journal(self) -> None:
-        """Write new events into the journal; events that cannot be written wait for the next call."""
-        if self._journal is None or self._journals is None:
-            return
-        now = self._clock()
-        try:
-            await self._journal.write(now)
-            kept = self._retention
-            if kept.interval and self._monotonic() - self._trimmed >= kept.interval:
-                self._trimmed = self._monotonic()
-                await self._journals.trim(now - kept.days * DAY)
-        except StorageError as error:
-            _log.warning("the node journal cannot be written", error=str(error))

@@ -12,14 +12,13 @@ from typing import NamedTuple, Protocol
 import structlog
 from msgspec.structs import replace
 
-from roost.ledger.retention import DAY, CommitRetention
+from roost.ledger.retention import CommitRetention
 from roost.model.instance import ASSIGNED, ON_ITS_HOST, STARTING
 from roost.model.node_event import NodeEvent
 from roost.model.operator_word import Subject
-from roost.scheduler.nodes.journal import JournalWriter
+from roost.scheduler.nodes.journal import FeedJournal
 from roost.scheduler.nodes.operator_words import OperatorWords
 from roost.scheduler.nodes.table import NodeTable
-from roost.state.api_database.node_journal import NodeJournals
 from roost.state.api_database.operator_words import SaidChanges
 from roost.state.cell_database import Cell
 from roost.state.cell_database.disabled import read_flags
@@ -86,8 +85,7 @@ class NodeFeed:
         self._table = table
         self._every_seconds = every_seconds
         self._monotonic = monotonic
-        self._journal = None if journal is None else JournalWriter(journal, table)
-        self._journals = None if journal is None else NodeJournals(journal)
+        self._journal = None if journal is None else FeedJournal(journal, table, retention, monotonic, clock)
         self.words = OperatorWords(self._read_words)
         self._source = source
         self._version: int | None = None
@@ -95,7 +93,6 @@ class NodeFeed:
         # where no operator has said a word.
         self._said: dict[Subject, bool] = {}
         self._flags: defaultdict[str, frozenset[Subject]] = defaultdict(frozenset)
-        self._retention = retention
         self._liveness: defaultdict[str, ObservedLiveness] = defaultdict(
             partial(ObservedLiveness, down_seconds)
         )
@@ -103,8 +100,6 @@ class NodeFeed:
         self._looked: dict[str, _Look] = {}
         self._up: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
         self._revisions: defaultdict[str, Mapping[str, int]] = defaultdict(dict)
-        self._clock = clock
-        self._trimmed = monotonic()
         # By instance: when it was first not found, or first found built.
         self._since: dict[str, float] = {}
 
@@ -131,7 +126,8 @@ class NodeFeed:
                 self._looked.pop(cell.name, None)
                 self._liveness[cell.name].away(self._monotonic())
                 self._tell_up(cell)
-        await self._write_journal()
+        if self._journal is not None:
+            await self._journal.write()
         self._since = {name: at for name, at in self._since.items() if self._table.outstanding.of(name)}
 
     def _leave(self, cells: AbstractSet[str]) -> None:
@@ -174,22 +170,7 @@ class NodeFeed:
     async def close(self) -> None:
         """Write the events that are not in the journal yet. The feed must not be running."""
         if self._journal is not None:
-            await self._write_journal()
             await self._journal.close()
-
-    async def _write_journal(self) -> None:
-        """Write new events into the journal; events that cannot be written wait for the next call."""
-        if self._journal is None or self._journals is None:
-            return
-        now = self._clock()
-        try:
-            await self._journal.write(now)
-            kept = self._retention
-            if kept.interval and self._monotonic() - self._trimmed >= kept.interval:
-                self._trimmed = self._monotonic()
-                await self._journals.trim(now - kept.days * DAY)
-        except StorageError as error:
-            _log.warning("the node journal cannot be written", error=str(error))
 
     async def _read_nodes(self, cell: Cell) -> None:
         """Take in the changes of a cell's nodes."""

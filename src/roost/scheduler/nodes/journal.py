@@ -1,8 +1,11 @@
 """Node tables of the past, made again from the journals of the nodes."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import structlog
+
+from roost.ledger.retention import DAY, CommitRetention
 from roost.model.node_event import NodeEvent
 from roost.process.lane import Lane
 from roost.scheduler.nodes.table import NodeTable
@@ -14,7 +17,9 @@ from roost.state.api_database.node_journal import (
     insert_batches,
     journal_too_short,
 )
-from roost.storage import Database
+from roost.storage import Database, StorageError
+
+_log = structlog.get_logger()
 
 
 class PastTable:
@@ -139,3 +144,42 @@ class JournalWriter:
                 batch.body = self._encoder.encode(batch.events)
                 self._size_of_events += len(batch.body)
             batch.events = ()
+
+
+class FeedJournal:
+    """The journal of the node table that a feed keeps up to date.
+
+    Events that cannot be written wait for the next call. ``retention`` says for how many days batches are
+    kept, ``clock`` is in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        table: NodeTable,
+        retention: CommitRetention,
+        monotonic: Callable[[], float],
+        clock: Callable[[], float],
+    ) -> None:
+        self._writer = JournalWriter(database, table)
+        self._journals = NodeJournals(database)
+        self._retention = retention
+        self._monotonic = monotonic
+        self._clock = clock
+        self._trimmed = monotonic()
+
+    async def write(self) -> None:
+        """Write new events, and remove old batches when that is due. A failure is logged."""
+        now, kept = self._clock(), self._retention
+        try:
+            await self._writer.write(now)
+            if kept.interval and self._monotonic() - self._trimmed >= kept.interval:
+                self._trimmed = self._monotonic()
+                await self._journals.trim(now - kept.days * DAY)
+        except StorageError as error:
+            _log.warning("the node journal cannot be written", error=str(error))
+
+    async def close(self) -> None:
+        """Write the events that are not in the journal yet, and end the writer."""
+        await self.write()
+        await self._writer.close()

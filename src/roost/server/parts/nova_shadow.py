@@ -12,14 +12,9 @@ from roost.nova.shadow.comparison_store import ComparisonStore
 from roost.nova.shadow.shadow_runs import ShadowOptions, ShadowRuns
 from roost.nova.shadow.tables import SCHEMA
 from roost.scheduler import Scheduler
-from roost.scheduler.gateways import Gateway
-from roost.scheduler.gateways.unclaimed import (
-    HttpUnclaimedGateway,
-    JudgingPools,
-    LocalUnclaimedGateway,
-    ReadPlacement,
-)
+from roost.scheduler.gateways.unclaimed import JudgingPools
 from roost.server.nova_options import NovaSchedulerOptions
+from roost.server.parts.scheduler import unclaimed_gateway
 from roost.server.process import Process, ProcessPart, prepare_database
 from roost.web.health import HealthCheck
 
@@ -50,7 +45,7 @@ class NovaShadowPart(ProcessPart[NovaSchedulerOptions]):
         process.stack.push_async_callback(networks.close)
         runs = ShadowRuns(
             Scheduler(
-                await _gateway(process, pools),
+                await unclaimed_gateway(process, pools),
                 process.records,
                 process.clock,
                 seeds=process.seeds,
@@ -95,10 +90,3 @@ async def take_copies(start: Callable[[], None], feed: NovaFeed) -> None:
     await feed.loaded()
     start()
     await asyncio.Event().wait()
-
-
-async def _gateway(process: Process[NovaSchedulerOptions], pools: JudgingPools) -> Gateway:
-    if process.ledger is not None:
-        return LocalUnclaimedGateway(process.ledger, pools)
-    placement = await process.stack.enter_async_context(ReadPlacement.configured(process.options.source))
-    return HttpUnclaimedGateway(placement, pools)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from roost.ledger.capacity_metrics import CapacityMetrics
 from roost.placement.access import open_authenticator
@@ -165,15 +166,17 @@ def _gateway(process: Process[SchedulingOptions], pools: HostPools) -> Gateway:
     return _checked(process, HttpGateway(process.http_placement, pools, members))
 
 
+async def unclaimed_gateway(process: Process[Any], pools: JudgingPools) -> Gateway:
+    """Open a gateway that decides without a claim, on the ledger of the process or over HTTP."""
+    if process.ledger is not None:
+        return LocalUnclaimedGateway(process.ledger, pools)
+    placement = await process.stack.enter_async_context(ReadPlacement.configured(process.options.source))
+    return HttpUnclaimedGateway(placement, pools)
+
+
 async def _judge(process: Process[SchedulingOptions], table: NodeTable) -> HostJudge:
     pools = JudgingPools(table, process.options.scheduler)
-    if process.ledger is not None:
-        gateway: Gateway = LocalUnclaimedGateway(process.ledger, pools)
-    else:
-        service = ReadPlacement.configured(process.options.source)
-        placement = await process.stack.enter_async_context(service)
-        gateway = HttpUnclaimedGateway(placement, pools)
-    return HostJudge(gateway, pools, process.clock, process.words)
+    return HostJudge(await unclaimed_gateway(process, pools), pools, process.clock, process.words)
 
 
 def _checked(process: Process[SchedulingOptions], gateway: UnconditionalGateway) -> Gateway:
