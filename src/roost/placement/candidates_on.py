@@ -62,4 +62,4 @@ def _most(limit: int | None) -> int:
 
 
 def _read(document: dict[str, msgspec.Raw], following: str | None) -> FetchedPage:
-    return FetchedPage(*candidates_in(msgspec.json.decode(msgspec.json.encode(document))), following)
+    return candidates_in(msgspec.json.encode(document))._replace(next=following)

@@ -33,7 +33,7 @@ class AllocationRequest(msgspec.Struct, frozen=True):
     mappings: dict[str, list[str]]
 
 
-class InventoryUsage(msgspec.Struct, frozen=True):
+class InventoryUsage(msgspec.Struct, frozen=True, gc=False):
     """The capacity of an inventory, and how much of it is in use."""
 
     capacity: int

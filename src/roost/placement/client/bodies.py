@@ -1,7 +1,8 @@
 """Bodies of requests and responses of a placement service, to and from the client's types."""
 
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -14,7 +15,10 @@ from roost.placement.errors import (
     Conflict,
     PlacementError,
 )
-from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
+from roost.placement.interface import AllocationRequest, InventoryUsage, Provider, ProviderSummary
+
+MOST_TRAIT_SETS: Final = 4096
+"""Sets of traits that are kept; one more drops the one that was not read for longest."""
 
 
 class FetchedPage(NamedTuple):
@@ -25,16 +29,54 @@ class FetchedPage(NamedTuple):
     next: str | None
 
 
-def candidates_in(found: dict[str, Any]) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
-    """Return the candidates of a response, and the providers of their trees by uuid."""
+class _Resources(msgspec.Struct, frozen=True, gc=False):
+    resources: dict[str, int]
+
+
+class _Request(msgspec.Struct, frozen=True, gc=False):
+    allocations: dict[str, _Resources]
+    mappings: dict[str, list[str]]
+
+
+class _Summary(msgspec.Struct, frozen=True, gc=False):
+    resources: dict[str, InventoryUsage]
+    traits: msgspec.Raw
+    parent_provider_uuid: str | None
+    root_provider_uuid: str
+
+
+class _Candidates(msgspec.Struct, frozen=True):
+    allocation_requests: list[_Request]
+    provider_summaries: dict[str, _Summary]
+    next: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Candidates).decode
+
+
+def candidates_in(content: bytes) -> FetchedPage:
+    """Return the candidates of a response, and the providers of their trees by uuid.
+
+    A response has hundreds of thousands of traits, most of which are the same for all hosts: each set of them
+    is decoded once.
+    """
+    found = _decode(content)
     requests = [
-        AllocationRequest(
-            {provider: each["resources"] for provider, each in request["allocations"].items()},
-            request["mappings"],
-        )
-        for request in found["allocation_requests"]
+        AllocationRequest({uuid: each.resources for uuid, each in one.allocations.items()}, one.mappings)
+        for one in found.allocation_requests
     ]
-    return requests, msgspec.convert(found["provider_summaries"], dict[str, ProviderSummary])
+    summaries = {
+        uuid: ProviderSummary(
+            each.resources, _traits_in(bytes(each.traits)), each.parent_provider_uuid, each.root_provider_uuid
+        )
+        for uuid, each in found.provider_summaries.items()
+    }
+    return FetchedPage(requests, summaries, found.next)
+
+
+@functools.lru_cache(maxsize=MOST_TRAIT_SETS)
+def _traits_in(content: bytes) -> frozenset[str]:
+    return msgspec.json.decode(content, type=frozenset[str])
 
 
 def v1_bodies(writes: Sequence[ConsumerWrite]) -> dict[str, Any]:

@@ -103,9 +103,9 @@ class HttpPlacement:
         if limit is not None:
             parameters.append(("limit", str(limit)))
         needs = needed_version(query)
-        return candidates_in(
-            await self._transport.call("GET", "/allocation_candidates", params=parameters, needs=needs)
-        )
+        path = "/allocation_candidates"
+        found = candidates_in(await self._transport.content("GET", path, params=parameters, needs=needs))
+        return found.requests, found.summaries
 
     async def _candidates_of_roost(
         self, query: CandidateQuery, limit: int | None, beyond: str
@@ -139,10 +139,9 @@ class HttpPlacement:
         if cursor is not None:
             parameters.append(("cursor", cursor))
         try:
-            found = await self._transport.call("GET", _V1_CANDIDATES, params=parameters)
+            return candidates_in(await self._transport.content("GET", _V1_CANDIDATES, params=parameters))
         except NotFound:
             return None
-        return FetchedPage(*candidates_in(found), found["next"])
 
     async def ensure_provider(self, uuid: str, name: str, parent: str | None = None) -> Provider:
         found = await self.provider(uuid)

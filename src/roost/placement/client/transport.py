@@ -69,7 +69,21 @@ class Transport:
         version: str = LATEST,
         needs: str = OLDEST,
     ) -> Any:
-        """Send a request and return the JSON of the answer, None if it has none.
+        """Send a request and return the JSON of the answer, None if it has none. Raises: as `content`."""
+        content = await self.content(method, path, body, params=params, version=version, needs=needs)
+        return msgspec.json.decode(content) if content else None
+
+    async def content(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        params: Sequence[tuple[str, str]] = (),
+        version: str = LATEST,
+        needs: str = OLDEST,
+    ) -> bytes:
+        """Send a request and return the body of the answer.
 
         A token that the service refuses is renewed, and the request sent again, once. It is also sent again
         to a service that does not know ``version``, at the newest that it knows.
@@ -104,7 +118,7 @@ class Transport:
             moments[place] = moment_of(answer.headers)
         if answer.is_error:
             raise _refusal(answer)
-        return msgspec.json.decode(answer.content) if answer.content else None
+        return answer.content
 
     def _header(self, version: str, needs: str) -> str:
         [newest] = self._newest

@@ -55,7 +55,7 @@ class FetchedCandidates(CandidateSource):
                     by_host.setdefault(index, []).append(candidate)
         hosts = sorted(by_host, key=table.nodes.__getitem__)
         self._candidates = [by_host[host] for host in hosts]
-        self._position = {of[0].root: position for position, of in enumerate(self._candidates)}
+        self._places = self._places_of(self._candidates)
         super().__init__(np.array(hosts, dtype=np.intp))
 
     def candidates(self, position: int) -> Iterator[Candidate]:
@@ -68,13 +68,7 @@ class FetchedCandidates(CandidateSource):
         return super().claimed(candidate)
 
     def providers(self, resource_class: str) -> ProviderLevels:
-        found = [
-            (position, *self.level(provider, resource_class))
-            for provider, summary in self._summaries.items()
-            if resource_class in summary.resources
-            for position in self.hosts_of(provider)
-        ]
-        columns = np.array(found, dtype=np.int64).reshape(-1, 3)
+        columns = np.array([*self._levels(resource_class)], dtype=np.int64).reshape(-1, 3)
         return ProviderLevels(columns[:, 0], columns[:, 1], columns[:, 2])
 
     def having(self, trait: str) -> Bools:
@@ -105,12 +99,12 @@ class FetchedCandidates(CandidateSource):
             places = np.flatnonzero(self.index == only).tolist()
             other.index = self.index[places]
             other._candidates = [self._candidates[place] for place in places]
-            other._position = {of[0].root: place for place, of in enumerate(other._candidates)}
+            other._places = self._places_of(other._candidates)
             named = {provider for of in other._candidates for each in of for provider in each.allocations}
             other._summaries = {
                 provider: summary
                 for provider, summary in self._summaries.items()
-                if provider in named or self._root(provider) in other._position
+                if provider in named or provider in other._places
             }
         return other
 
@@ -118,23 +112,41 @@ class FetchedCandidates(CandidateSource):
         return self._assigned(node)
 
     def hosts_of(self, provider: str) -> Sequence[int]:
-        position = self._position.get(self._root(provider))
+        position = self._places.get(provider)
         return () if position is None else (position,)
 
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
         capacity, used = ([0] * len(self.index), [0] * len(self.index))
-        for provider, summary in self._summaries.items():
-            if resource_class in summary.resources:
-                level = self._level(provider, resource_class)
-                for position in self.hosts_of(provider):
-                    capacity[position] += level.capacity
-                    used[position] += level.used
+        for position, its_capacity, its_use in self._levels(resource_class):
+            capacity[position] += its_capacity
+            used[position] += its_use
         within = [min(each, CAPACITY_LIMIT) for each in capacity]
         return np.array(within, dtype=np.int64), np.array(used, dtype=np.int64)
+
+    def _places_of(self, candidates: Sequence[Sequence[Candidate]]) -> dict[str, int]:
+        """Return the position of the host of each provider in the hosts' trees."""
+        roots = {of[0].root: position for position, of in enumerate(candidates)}
+        places = {
+            provider: position
+            for provider, summary in self._summaries.items()
+            if (position := roots.get(summary.root_provider_uuid or provider)) is not None
+        }
+        return {**roots, **places}
+
+    def _levels(self, resource_class: str) -> Iterator[tuple[int, int, int]]:
+        """Yield position, capacity and use of each provider in the hosts' trees that has a class."""
+        summaries, claimed = self._summaries, self._used
+        for provider, position in self._places.items():
+            summary = summaries.get(provider)
+            level = None if summary is None else summary.resources.get(resource_class)
+            if level is not None:
+                yield position, level.capacity, claimed.get((provider, resource_class), level.used)
 
     def _trees_of(self, request: AllocationRequest) -> list[str]:
         """Return the roots of the trees that an allocation request is for."""
         # Most requests take everything from one provider, or from one tree.
+        if len(request.allocations) == 1:
+            return [self._root(provider) for provider in request.allocations]
         root_of = {provider: self._root(provider) for provider in request.allocations}
         trees = list(dict.fromkeys(root_of.values()))
         if len(trees) == 1:
