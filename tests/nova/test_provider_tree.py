@@ -78,14 +78,16 @@ class Drawn:
         return {name: self._some("xy") for name in self._some(CLASSES)}
 
     def _providers(self) -> list[dict[str, Any]]:
+        """Providers in any order, none of which is above itself: Nova adds some before it refuses those."""
+        order = self._random.sample(sorted(UUIDS), len(UUIDS))
         return [
             {
                 "uuid": uuid,
                 "name": UUIDS[uuid],
                 "generation": self._generation(),
-                "parent_provider_uuid": self._random.choice((None, self._uuid())),
+                "parent_provider_uuid": self._random.choice((None, *order[: order.index(uuid)])),
             }
-            for uuid in self._some([*UUIDS])
+            for uuid in self._random.sample(order, self._random.randint(0, len(order)))
         ]
 
     def _some(self, things: Any) -> list[Any]:

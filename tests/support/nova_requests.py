@@ -233,7 +233,14 @@ def clouds(draw: st.DrawFn) -> Cloud:
 
 _flags = st.sampled_from([False, True])
 filter_options = st.builds(
-    RequestFilterOptions, _flags, _flags, _flags, _flags, _flags, _flags, st.sampled_from([1, 1000])
+    RequestFilterOptions,
+    limit_tenants_to_placement_aggregate=_flags,
+    placement_aggregate_required_for_tenants=_flags,
+    query_placement_for_image_type_support=_flags,
+    enable_isolated_aggregate_filtering=_flags,
+    image_metadata_prefilter=_flags,
+    query_placement_for_routed_network_aggregates=_flags,
+    max_placement_results=st.sampled_from([1, 1000]),
 )
 
 

@@ -20,7 +20,7 @@ from nova.scheduler.filters import all_filters
 from nova.scheduler.weights import all_weighers
 from oslo_utils import timeutils
 
-from nova import context, objects, rpc
+from nova import config, context, objects, rpc
 
 CONF = nova.conf.CONF
 CLEARED = {
@@ -41,6 +41,8 @@ def create(folder, cells):
     for name, url in urls.items():
         _OPENED[name] = engine = sqlalchemy.create_engine(url)
         _METADATA["api" if name == "api" else "cell"].create_all(engine)
+    if config.profiler:
+        config.profiler.set_defaults(CONF)  # as Nova does at its start
     oslo_messaging.get_rpc_transport(CONF, url="fake:/")  # registers the option
     CONF.set_override("transport_url", "fake:/")
     rpc.init(CONF)  # a new aggregate is notified
