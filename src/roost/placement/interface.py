@@ -26,7 +26,7 @@ class Provider(msgspec.Struct, frozen=True):
     root: str
 
 
-class AllocationRequest(msgspec.Struct, frozen=True):
+class AllocationRequest(msgspec.Struct, frozen=True, gc=False):
     """An allocation candidate: its allocations, and the providers of each request group by suffix."""
 
     allocations: Allocations
@@ -40,7 +40,7 @@ class InventoryUsage(msgspec.Struct, frozen=True, gc=False):
     used: int
 
 
-class ProviderSummary(msgspec.Struct, frozen=True):
+class ProviderSummary(msgspec.Struct, frozen=True, gc=False):
     """A provider of a tree that an allocation candidate is in."""
 
     resources: dict[str, InventoryUsage]

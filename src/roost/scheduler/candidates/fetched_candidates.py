@@ -46,20 +46,26 @@ class FetchedCandidates(CandidateSource):
         self._summaries = summaries
         self._assigned: Callable[[str], Assigned] = lambda node: NOTHING
         self._used: dict[tuple[str, str], int] = {}
-        by_host: dict[int, list[Candidate]] = {}
+        self._root = {uuid: summary.root_provider_uuid or uuid for uuid, summary in summaries.items()}
+        by_root: dict[str, list[AllocationRequest]] = {}
         for request in requests:
             for root in self._trees_of(request):
-                index = table.index_of_node(root)
-                if index is not None and only in (None, index):
-                    candidate = Candidate(root, request.allocations, request.mappings)
-                    by_host.setdefault(index, []).append(candidate)
-        hosts = sorted(by_host, key=table.nodes.__getitem__)
-        self._candidates = [by_host[host] for host in hosts]
-        self._places = self._places_of(self._candidates)
-        super().__init__(np.array(hosts, dtype=np.intp))
+                by_root.setdefault(root, []).append(request)
+        indexes = {root: table.index_of_node(root) for root in sorted(by_root)}
+        hosts = {
+            root: index for root, index in indexes.items() if index is not None and only in (None, index)
+        }
+        self._offered = [(root, by_root[root]) for root in hosts]
+        self._places = self._places_of(self._offered)
+        super().__init__(np.array([*hosts.values()], dtype=np.intp))
 
     def candidates(self, position: int) -> Iterator[Candidate]:
-        return (candidate for candidate in self._candidates[position] if self._still_fits(candidate))
+        root, requests = self._offered[position]
+        return (
+            Candidate(root, request.allocations, request.mappings)
+            for request in requests
+            if self._still_fits(request)
+        )
 
     def claimed(self, candidate: Candidate) -> Sequence[int]:
         for provider, resources in candidate.allocations.items():
@@ -68,7 +74,7 @@ class FetchedCandidates(CandidateSource):
         return super().claimed(candidate)
 
     def providers(self, resource_class: str) -> ProviderLevels:
-        columns = np.array([*self._levels(resource_class)], dtype=np.int64).reshape(-1, 3)
+        columns = np.array(self._levels(resource_class), dtype=np.int64).reshape(-1, 3)
         return ProviderLevels(columns[:, 0], columns[:, 1], columns[:, 2])
 
     def having(self, trait: str) -> Bools:
@@ -98,9 +104,9 @@ class FetchedCandidates(CandidateSource):
         if only is not None:
             places = np.flatnonzero(self.index == only).tolist()
             other.index = self.index[places]
-            other._candidates = [self._candidates[place] for place in places]
-            other._places = self._places_of(other._candidates)
-            named = {provider for of in other._candidates for each in of for provider in each.allocations}
+            other._offered = [self._offered[place] for place in places]
+            other._places = self._places_of(other._offered)
+            named = {provider for _, of in other._offered for each in of for provider in each.allocations}
             other._summaries = {
                 provider: summary
                 for provider, summary in self._summaries.items()
@@ -123,41 +129,36 @@ class FetchedCandidates(CandidateSource):
         within = [min(each, CAPACITY_LIMIT) for each in capacity]
         return np.array(within, dtype=np.int64), np.array(used, dtype=np.int64)
 
-    def _places_of(self, candidates: Sequence[Sequence[Candidate]]) -> dict[str, int]:
+    def _places_of(self, offered: Sequence[tuple[str, object]]) -> dict[str, int]:
         """Return the position of the host of each provider in the hosts' trees."""
-        roots = {of[0].root: position for position, of in enumerate(candidates)}
-        places = {
-            provider: position
-            for provider, summary in self._summaries.items()
-            if (position := roots.get(summary.root_provider_uuid or provider)) is not None
-        }
-        return {**roots, **places}
+        places = {root: position for position, (root, _) in enumerate(offered)}
+        below = {provider: places[root] for provider, root in self._root.items() if root in places}
+        return {**places, **below}
 
-    def _levels(self, resource_class: str) -> Iterator[tuple[int, int, int]]:
-        """Yield position, capacity and use of each provider in the hosts' trees that has a class."""
-        summaries, claimed = self._summaries, self._used
-        for provider, position in self._places.items():
-            summary = summaries.get(provider)
-            level = None if summary is None else summary.resources.get(resource_class)
-            if level is not None:
-                yield position, level.capacity, claimed.get((provider, resource_class), level.used)
+    def _levels(self, resource_class: str) -> list[tuple[int, int, int]]:
+        """Return position, capacity and use of each provider in the hosts' trees that has a class."""
+        places, claimed = self._places, self._used
+        return [
+            (
+                places[provider],
+                level.capacity,
+                claimed.get((provider, resource_class), level.used) if claimed else level.used,
+            )
+            for provider, summary in self._summaries.items()
+            if (level := summary.resources.get(resource_class)) is not None and provider in places
+        ]
 
     def _trees_of(self, request: AllocationRequest) -> list[str]:
         """Return the roots of the trees that an allocation request is for."""
         # Most requests take everything from one provider, or from one tree.
-        if len(request.allocations) == 1:
-            return [self._root(provider) for provider in request.allocations]
-        root_of = {provider: self._root(provider) for provider in request.allocations}
+        root_of = {provider: self._root.get(provider, provider) for provider in request.allocations}
+        if len(root_of) == 1:
+            return [*root_of.values()]
         trees = list(dict.fromkeys(root_of.values()))
         if len(trees) == 1:
             return trees
         bound = {root for provider, root in root_of.items() if not self._shares(provider)}
         return [tree for tree in trees if bound <= {tree}]
-
-    def _root(self, provider: str) -> str:
-        """Return the root of a provider's tree; the provider itself if it has no summary."""
-        summary = self._summaries.get(provider)
-        return provider if summary is None else summary.root_provider_uuid or provider
 
     def _shares(self, provider: str) -> bool:
         summary = self._summaries.get(provider)
@@ -170,9 +171,11 @@ class FetchedCandidates(CandidateSource):
         used = self._used.get((provider, resource_class))
         return level if used is None else InventoryUsage(level.capacity, used)
 
-    def _still_fits(self, candidate: Candidate) -> bool:
+    def _still_fits(self, request: AllocationRequest) -> bool:
+        if not self._used:
+            return True
         # Placement has judged the units; only our own claims can have changed the use since.
-        for provider, resources in candidate.allocations.items():
+        for provider, resources in request.allocations.items():
             for name, amount in resources.items() if provider in self._summaries else ():
                 level = self._level(provider, name)
                 if not has_room(amount, level.capacity - level.used):
