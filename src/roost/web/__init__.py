@@ -21,6 +21,7 @@
     admission            serves a request, or refuses it at once with 503
     patient_sender       sends long responses in parts, within time limits
     connections          settings of the server against slow clients; cutting connections
+    client_transport     clients of other services, over native connections
     dispatch             several applications behind one server
     watches              parts of the edge: log lines, metrics and spans of requests
 

@@ -34,6 +34,7 @@ from roost.placement.errors import (
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
 from roost.process.option_source import Source
 from roost.web.auth.credentials import Caller, Credentials
+from roost.web.client_transport import http_client
 from roost.web.query import LARGEST_PAGE
 
 ANSWER_SECONDS = 60
@@ -59,7 +60,7 @@ class HttpPlacement:
     """
 
     def __init__(self, credentials: Credentials, *, client: httpx.AsyncClient | None = None) -> None:
-        self._transport = Transport(Caller(credentials, client or httpx.AsyncClient(timeout=ANSWER_SECONDS)))
+        self._transport = Transport(Caller(credentials, client or http_client(ANSWER_SECONDS)))
         self._knows_groups: list[bool] = []
 
     @classmethod
@@ -69,7 +70,7 @@ class HttpPlacement:
         from roost.web.auth.keystone_credentials import read_client_options
 
         options = read_client_options(source, "placement", "placement")
-        client = httpx.AsyncClient(timeout=ANSWER_SECONDS, verify=options.verify)
+        client = http_client(ANSWER_SECONDS, options.verify)
         return cls(options.credentials, client=client)
 
     async def __aenter__(self) -> Self:

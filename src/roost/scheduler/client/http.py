@@ -34,6 +34,7 @@ from roost.scheduler.selection.outcome import ClaimAttempt
 from roost.scheduler.selection.replacement import AlternateRequest, Replacement
 from roost.web.auth import IdentityUnavailable
 from roost.web.auth.credentials import Caller, Credentials
+from roost.web.client_transport import http_client
 from roost.web.errors import BadRequest
 from roost.web.idempotency import HEADER, KeyInWork
 
@@ -141,7 +142,7 @@ class HttpScheduler:
         client: httpx.AsyncClient | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._caller = Caller(credentials, client or httpx.AsyncClient(timeout=_timeout()))
+        self._caller = Caller(credentials, client or http_client(_timeout()))
         self._sleep = sleep
 
     @classmethod
@@ -151,7 +152,7 @@ class HttpScheduler:
         from roost.web.auth.keystone_credentials import read_client_options
 
         options = read_client_options(source, GROUP, SERVICE_TYPE)
-        return cls(options.credentials, client=httpx.AsyncClient(timeout=_timeout(), verify=options.verify))
+        return cls(options.credentials, client=http_client(_timeout(), options.verify))
 
     async def __aenter__(self) -> "HttpScheduler":
         return self
