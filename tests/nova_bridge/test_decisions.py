@@ -51,14 +51,14 @@ class Bridge:
         self.table = scheduler.table
         self.facts_of: dict[str, InstanceFacts] = {}
         self.away = self.networks_away = False
-        self.looks = 0
+        self.looks = self.renewals = self.changes = 0
         self.decide = NovaDecisions(
             scheduler,
             PlacementService(ledger),
             records,
             self,
             options,
-            refresh=self._refresh,
+            self,
             filled=self._filled,
             sleep=self._sleep,
         )
@@ -69,7 +69,10 @@ class Bridge:
         self.looks += 1
         return self.facts_of.get(instance)
 
-    async def _refresh(self) -> None: ...
+    async def look(self) -> None: ...
+
+    async def renew(self) -> None:
+        self.renewals += 1
 
     async def _sleep(self, seconds: float) -> None: ...
 
@@ -166,6 +169,7 @@ def test_a_refusal_names_no_host(bridged: Callable[[Work], None]) -> None:
         reason = refused.value.kwargs["reason"]
         assert "host0" not in reason and "\n" not in reason and "VCPU" in reason
         assert not bridge.held()
+        assert bridge.renewals == 1
 
     bridged(work)
 

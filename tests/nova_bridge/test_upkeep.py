@@ -1,6 +1,7 @@
 """The parts of `roost nova-scheduler` beside its calls: an answer that is lost, and a boot that is built."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,7 +13,7 @@ from roost.model.inventory import Inventory
 from roost.model.record import ABANDONED, BUILT, PENDING
 from roost.nova import attempts as attempts_module
 from roost.nova.audit import rounds
-from roost.nova.calls import SelectCall
+from roost.nova.calls import NovaRefusal, SelectCall
 from roost.nova.decisions import AnswerOptions, NovaDecisions
 from roost.nova.instance_source import CellInstances
 from roost.process.option_source import Source
@@ -23,7 +24,7 @@ from roost.server.process import Process
 from roost.server.programs import COMMANDS, open_parts, part_named
 from roost.state.leases import all_leases
 from support.nova_clouds import EPOCH, NovaCloud, node_uuid
-from support.nova_specs import request_spec
+from support.nova_specs import flavor, request_spec
 from support.nova_traces import action, buried, instance_uuid, placed, requested
 from support.waiting import Deadline
 
@@ -61,18 +62,24 @@ class Bridge:
             process.records,
             CellInstances(process.nova_cells),
             AnswerOptions(),
-            refresh=process.nova_feed.words.look,
+            process.nova_feed,
             filled=self._filled,
         )
 
     async def _filled(self, spec: Any) -> Any:
         return spec
 
-    async def boot(self, name: str) -> None:
+    async def boot(self, name: str, host: str = "a", **more: Any) -> None:
         found = requested(self.cloud, name)
-        call = SelectCall(request_spec(instance_uuid=found), (found,), request_id=f"req-{name}")
+        call = SelectCall(request_spec(instance_uuid=found, **more), (found,), request_id=f"req-{name}")
         [[selected, *_]] = await self.decide(call)
-        assert selected["nova_object.data"]["service_host"] == "a"
+        assert selected["nova_object.data"]["service_host"] == host
+
+    async def put(self, node: str, name: str, memory_mb: int) -> None:
+        """Put a host into placement."""
+        await self.process.placement.ensure_provider(node, name)
+        totals = {"VCPU": Inventory(8), "MEMORY_MB": Inventory(memory_mb), "DISK_GB": Inventory(100)}
+        await self.process.placement.set_inventories(node_uuid(name), totals)
 
     async def holds(self, name: str) -> bool:
         return await self.process.placement.allocations_of(instance_uuid(name)) is not None
@@ -93,10 +100,9 @@ def on(cloud: NovaCloud, folder: Path, work: Callable[[Bridge], Awaitable[None]]
         async with AsyncExitStack() as stack:
             process = Process(options, PARTS, stack)
             await open_parts(process, PARTS)
-            await process.placement.ensure_provider(node, "a")
-            totals = {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192), "DISK_GB": Inventory(100)}
-            await process.placement.set_inventories(node_uuid("a"), totals)
-            await work(Bridge(cloud, process))
+            bridge = Bridge(cloud, process)
+            await bridge.put(node, "a", 8192)
+            await work(bridge)
             assert process.api is not None
             own = process.api
             held = [each.name for each in await own.read(all_leases()) if not each.vacant]
@@ -146,6 +152,25 @@ def test_lost_answers_claim_is_freed_and_attempts_end(cloud: NovaCloud, tmp_path
         assert sections["audit"]()["cells_unread"] == sections["audit"]()["unanswered_claims"] == {}
 
     on(cloud, tmp_path, work, "audit_seconds = 0.2\nfree_unanswered_claims = true")
+
+
+def test_host_that_has_just_come_counts_before_a_request_is_refused(cloud: NovaCloud, tmp_path: Path) -> None:
+    async def work(bridge: Bridge) -> None:
+        large = flavor(memory_mb=16384)
+        with pytest.raises(NovaRefusal):
+            await bridge.boot("refused", flavor=large)
+        bridge.process.nova_feed._renewed = -math.inf  # more than a second later
+        await bridge.put(cloud.host("cell1", "b"), "b", 65536)
+        await bridge.boot("placed", "b", flavor=large)
+        assert await bridge.process.records.flush(10.0)
+        backend = bridge.process.records.backend
+        assert isinstance(backend, SearchableRecords)
+        runs = {
+            name: await backend.find(Search(instance=instance_uuid(name))) for name in ("refused", "placed")
+        }
+        assert {name: len(found) for name, found in runs.items()} == {"refused": 1, "placed": 2}
+
+    on(cloud, tmp_path, work)
 
 
 @pytest.mark.parametrize("more", ["audit_seconds = 0", "mode = shadow"])

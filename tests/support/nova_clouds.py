@@ -207,6 +207,11 @@ class FedTable:
         self.now += after
         asyncio.run(self.feed.refresh())
 
+    def renew(self, after: float = 0.0) -> None:
+        """Advance the clock, and read all that has changed, as before a refusal."""
+        self.now += after
+        asyncio.run(self.feed.renew())
+
     def look(self) -> None:
         """Read what operators say, as before a decision."""
         asyncio.run(self.feed.words.look())

@@ -99,15 +99,19 @@ class RequestWorker:
         self._context.wake(DELETIONS)
         return known
 
-    async def take_all(self) -> None:
-        """Take up all requests and deletions without an owner. Raises: `StorageError`."""
+    async def take_all(self) -> bool:
+        """Take up all requests and deletions without an owner; False without a lease.
+
+        Raises: `StorageError`.
+        """
         now = self._context.monotonic()
         if not self.tenure.holds(now):
-            return
+            return False
         self.failed = {request_id: due for request_id, due in self.failed.items() if due > now}
         while await self._take_requests():
             pass
         await take_deletions(self._context, self.tenure, self.deletions)
+        return True
 
     async def _take_requests(self) -> bool:
         """Take up some requests without an owner; returns whether there may be more."""

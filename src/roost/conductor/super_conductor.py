@@ -181,6 +181,13 @@ class SuperConductor:
         known = await self._working.delete(tuple(instances), by)
         return [each for each in instances if each in known]
 
+    async def take_up(self) -> bool:
+        """Take up all work without an owner; False while this process has no lease.
+
+        What was accepted without a lease has no owner. Raises: `StorageError` of the API database.
+        """
+        return await self._working.take_all()
+
     async def idle(self) -> None:
         """Wait until no request of this process is on its way to a cell."""
         finished = self._context.listen(FINISHED)

@@ -44,7 +44,7 @@ class CellFeed:
     """The nodes of one cell, as they were read last.
 
     ``read_at`` is when all due reads last succeeded, by the monotonic clock; None before. ``made_at``: when
-    the feed was made, by the same clock.
+    the feed was made, by the same clock. ``changes`` rises with each change that a decision may depend on.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CellFeed:
         self.cell = cell
         self.read_at: float | None = None
         self.made_at = monotonic()
-        self._rows = self._counted = 0
+        self._rows = self._counted = self.changes = 0
         self._table = table
         self._aggregates = aggregates
         self._arrivals = arrivals
@@ -103,6 +103,10 @@ class CellFeed:
         self._heard |= nodes
         self._heard_instances |= instances
 
+    def hurry(self) -> None:
+        """Let the next refresh read all that has changed, whatever is due."""
+        self._looked = self._stamped = -math.inf
+
     async def refresh(self) -> None:
         """Take in the changes of the cell. Raises `StorageError`.
 
@@ -133,6 +137,7 @@ class CellFeed:
             self._heard_instances |= listed
             self._again |= dict.fromkeys(due, began)
             raise
+        self.changes += len(listed)
         for hosts in _slices(listed):
             reports = [report for host in hosts for report in self._reports(host)]
             self._table.update([self._with_instances(report) for report in reports])
@@ -245,6 +250,7 @@ class CellFeed:
         if index is not None and self._contents.get(row.uuid) == content:
             return self._table.report(index)
         self._contents[row.uuid] = content
+        self.changes += 1
         return report_of(row, self.cell.uuid, self._versions.get(row.host, 0))
 
     def _is_just_changed(self, at: datetime.datetime | None) -> bool:
@@ -274,6 +280,7 @@ class CellFeed:
 
     def _remove(self, nodes: Collection[str]) -> None:
         gone = sorted(nodes)
+        self.changes += len(gone)
         self._table.remove(gone)
         for node in gone:
             self._aggregates.forget(node)
@@ -290,6 +297,7 @@ class CellFeed:
     def _tell_up(self) -> None:
         """Tell the table of the hosts that came up or went down."""
         before, up = self._up, self._liveness.up
+        self.changes += len(before ^ up)
         for host in sorted(before ^ up):
             self._table.set_up(host, host in up)
         self._up = up

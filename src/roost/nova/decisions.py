@@ -15,7 +15,7 @@ A caller gets no error but `NovaRefusal`: several of Nova's conductors leave an 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import structlog
@@ -81,10 +81,24 @@ class AnswerOptions(msgspec.Struct, frozen=True):
     default_zone: str = "nova"
 
 
+class HostFeed(Protocol):
+    """What keeps the node table up to date; `roost.nova.feed.NovaFeed` does."""
+
+    @property
+    def changes(self) -> int:
+        """A number that rises with each change of hosts that a decision may depend on."""
+
+    async def look(self) -> None:
+        """Take in what operators have said, as before each decision."""
+
+    async def renew(self) -> None:
+        """Bring the table up to date at once, as before a refusal."""
+
+
 class NovaDecisions:
     """Decides calls of Nova; see `roost.nova.calls.DecideCall`.
 
-    ``refresh`` brings the node table up to date before each decision. ``filled`` returns a request spec with
+    ``feed`` keeps the scheduler's node table. ``filled`` returns a request spec with
     what the scheduler needs to know of its networks.
     """
 
@@ -95,8 +109,8 @@ class NovaDecisions:
         records: RecordQueue,
         instances: InstanceSource,
         options: AnswerOptions,
+        feed: HostFeed,
         *,
-        refresh: Callable[[], Awaitable[None]],
         filled: Callable[[RequestSpec], Awaitable[RequestSpec]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -105,7 +119,7 @@ class NovaDecisions:
         self._records = records
         self._instances = instances
         self._options = options
-        self._refresh = refresh
+        self._feed = feed
         self._filled = filled
         self._sleep = sleep
         self._language = NovaLanguage(scheduler.table)
@@ -153,7 +167,7 @@ class NovaDecisions:
     async def _decided(self, call: SelectCall) -> tuple[Destination, ...]:
         asked = self._language.read_spec(call.spec)
         spec = await self._filled(asked.spec)
-        await self._refresh()
+        await self._feed.look()
         request = HostRequest(
             spec,
             call.instances,
@@ -164,9 +178,24 @@ class NovaDecisions:
             of_nova=True,
         )
         try:
-            return await self._scheduler.select_destinations(request)
+            return await self._selected(request)
         except ConcurrentUpdate as error:
             return await self._beside(request, error)
+
+    async def _selected(self, request: HostRequest) -> tuple[Destination, ...]:
+        """Decide a request, once more if Nova's databases say something new when no host is left.
+
+        nova-scheduler reads all hosts for each request; the feed may be some seconds behind. Both runs are in
+        the records.
+        """
+        before = self._feed.changes
+        try:
+            return await self._scheduler.select_destinations(request)
+        except NoValidHost:
+            await self._feed.renew()
+            if self._feed.changes == before:
+                raise
+        return await self._scheduler.select_destinations(request)
 
     async def _holders(self, instances: Sequence[str]) -> Mapping[str, str]:
         """Return the migration that holds the claim of an instance on the host that it leaves, if one does.
@@ -248,7 +277,7 @@ class NovaDecisions:
         if hosts and hosts <= source:
             beside = msgspec.structs.replace(request, beside={instance: _kept(held)})
             try:
-                return await self._scheduler.select_destinations(beside)
+                return await self._selected(beside)
             except ConcurrentUpdate:
                 raise _moved([instance]) from None
         known = await self._recorded(request)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,6 +34,9 @@ EVERY_SECONDS = 1.0
 
 HINT_SECONDS = 0.2
 """Least seconds between two looks, however many casts say that something has changed."""
+
+RENEW_SECONDS = 1.0
+"""Seconds in which requests that are about to be refused share one read of all that has changed."""
 
 _API = "api"
 _CLAIMS = "claims"
@@ -92,6 +96,8 @@ class NovaFeed(Hints):
         self._hints = threading.Lock()
         self._changed_nodes: set[str] = set()
         self._changed_instances: set[str] = set()
+        self._refreshing, self._renewing = asyncio.Lock(), asyncio.Lock()
+        self._renewed = -math.inf
         self._loop: asyncio.AbstractEventLoop | None = None
         self._hinted = asyncio.Event()
 
@@ -176,6 +182,32 @@ class NovaFeed(Hints):
 
     async def refresh(self) -> None:
         """Bring the table up to date once, except for databases that do not answer within seconds."""
+        async with self._refreshing:
+            await self._refresh()
+
+    @property
+    def changes(self) -> int:
+        """A number that rises with each change of the cells' hosts that a decision may depend on."""
+        return sum(feed.changes for feed in self._feeds.values())
+
+    async def look(self) -> None:
+        """Take in what operators have said, as before each decision."""
+        await self.words.look()
+
+    async def renew(self) -> None:
+        """Read all that has changed at once, whatever is due: a request is about to be refused.
+
+        So a host that has just come counts where no other one serves. Requests within a second share a read.
+        """
+        async with self._renewing:
+            if self._monotonic() - self._renewed < RENEW_SECONDS:
+                return
+            for feed in self._feeds.values():
+                feed.hurry()
+            await self.refresh()
+            self._renewed = self._monotonic()
+
+    async def _refresh(self) -> None:
         await self._rounds.make({_API: self._read_cells})
         await self.words.look()
         with self._hints:

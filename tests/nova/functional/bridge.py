@@ -186,7 +186,7 @@ class _OpenBridge:
             process.records,
             CellInstances(bridge._cells),
             answers,
-            refresh=bridge.refresh,
+            bridge,
             filled=networks.filled,
         )
 
@@ -205,6 +205,16 @@ class _OpenBridge:
     endpoint: SchedulerEndpoint
     refusal = ""
     """The scheduler's own reason of the last refusal."""
+
+    @property
+    def changes(self) -> int:
+        return self.feed.changes
+
+    async def look(self) -> None:
+        await self.refresh()
+
+    async def renew(self) -> None:
+        await self.refresh()
 
     async def refresh(self) -> None:
         """Read all hosts anew: rows that change twice within a second have the same stamp."""

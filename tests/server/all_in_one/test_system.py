@@ -14,6 +14,7 @@ from roost.model.instance import ACTIVE, ERROR
 from roost.model.inventory import Inventory
 from roost.scheduler.nodes.feed import NodeFeed
 from roost.server.all_in_one.layout import kept_layout, uniform_layout
+from roost.state.leases import Tenure
 from roost.storage import DatabaseUnavailable
 from support.systems import SMALL, differences, opened_system, states, wanted
 from support.waiting import patience
@@ -48,6 +49,24 @@ def test_system_that_is_closed_at_once_goes_on_when_it_is_opened_again(tmp_path)
             assert set(found.values()) <= {ACTIVE, ERROR}
             assert [state for name, state in found.items() if name.startswith("first")] == [ACTIVE] * 5
         assert await differences(tmp_path) == []
+
+    asyncio.run(run())
+
+
+def test_system_is_not_settled_while_work_waits_for_an_owner(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with opened_system(tmp_path) as system:
+            # As on a machine that is so slow that the process renews its lease too late.
+            monkeypatch.setattr(Tenure, "holds", lambda self, now: False)
+            await system.super_conductor.accept(wanted("first", 5))
+            settling = asyncio.create_task(system.settle())
+            await asyncio.sleep(0.3)
+            assert not settling.done()
+            monkeypatch.undo()
+            await settling
+            assert [*(await states(system)).values()] == [ACTIVE] * 5
 
     asyncio.run(run())
 

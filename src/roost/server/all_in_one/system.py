@@ -157,14 +157,18 @@ class System(Process[SystemOptions]):
         changes = {name: cell.listen(ACTIVE, ERROR, GONE) for name, cell in self.cells.items()}
         try:
             while True:
+                owned = await self.super_conductor.take_up()
                 await self.super_conductor.idle()
                 failure = self._broken or self.super_conductor.failure
                 if failure is not None:
                     raise failure
                 busy = [name for name, cell in self.cells.items() if await cell.unsettled()]
-                if not busy:
+                if owned and not busy:
                     return
-                await changed(changes[busy[0]], 0.2)
+                if busy:
+                    await changed(changes[busy[0]], 0.2)
+                else:
+                    await asyncio.sleep(0.2)  # until this process has its lease again
         finally:
             for name, cell in self.cells.items():
                 cell.unlisten(changes[name])

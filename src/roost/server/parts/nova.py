@@ -187,7 +187,7 @@ def open_decisions(process: Process[NovaSchedulerOptions]) -> NovaDecisions:
             options.bridge.public_reasons,
             options.scheduler.default_availability_zone,
         ),
-        refresh=process.nova_feed.words.look,
+        process.nova_feed,
         filled=networks.filled,
     )
 
