@@ -59,6 +59,7 @@ class Bridge:
             self,
             options,
             self,
+            checked=False,
             filled=self._filled,
             sleep=self._sleep,
         )

@@ -63,6 +63,7 @@ class Bridge:
             CellInstances(process.nova_cells),
             AnswerOptions(),
             process.nova_feed,
+            checked=False,
             filled=self._filled,
         )
 

@@ -247,8 +247,8 @@ def test_the_client_asks_for_candidates(api: Api, client: HttpPlacement, host: s
     )
     query = CandidateQuery((plain,), root_forbidden=frozenset({"CUSTOM_X"}))
     requests, summaries = api.run(client.candidates(query, 5))
-    assert requests == [AllocationRequest({A: {"VCPU": 1}}, {"": [A]})]
-    assert summaries == {A: ProviderSummary({"VCPU": InventoryUsage(8, 0)}, frozenset(), None, A)}
+    assert requests == [AllocationRequest.of({A: {"VCPU": 1}}, {"": [A]})]
+    assert summaries == {A: ProviderSummary.of({"VCPU": InventoryUsage(8, 0)}, (), None, A)}
     nothing = CandidateQuery((plain, other), isolate=True, same_subtree=(frozenset({"_1"}),))
     assert api.run(client.candidates(nothing)) == ([], {})
     with pytest.raises(BadRequest):

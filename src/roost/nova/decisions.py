@@ -98,8 +98,9 @@ class HostFeed(Protocol):
 class NovaDecisions:
     """Decides calls of Nova; see `roost.nova.calls.DecideCall`.
 
-    ``feed`` keeps the scheduler's node table. ``filled`` returns a request spec with
-    what the scheduler needs to know of its networks.
+    ``feed`` keeps the scheduler's node table. ``checked``: the scheduler's gateway itself takes in what
+    operators say, before each run. ``filled`` returns a request spec with what the
+    scheduler needs to know of its networks.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class NovaDecisions:
         options: AnswerOptions,
         feed: HostFeed,
         *,
+        checked: bool,
         filled: Callable[[RequestSpec], Awaitable[RequestSpec]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -120,6 +122,7 @@ class NovaDecisions:
         self._instances = instances
         self._options = options
         self._feed = feed
+        self._checked = checked
         self._filled = filled
         self._sleep = sleep
         self._language = NovaLanguage(scheduler.table)
@@ -167,7 +170,8 @@ class NovaDecisions:
     async def _decided(self, call: SelectCall) -> tuple[Destination, ...]:
         asked = self._language.read_spec(call.spec)
         spec = await self._filled(asked.spec)
-        await self._feed.look()
+        if not self._checked:
+            await self._feed.look()
         request = HostRequest(
             spec,
             call.instances,

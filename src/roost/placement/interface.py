@@ -4,8 +4,9 @@
 the Placement API. Both raise the same `PlacementError` types.
 """
 
+import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -26,11 +27,51 @@ class Provider(msgspec.Struct, frozen=True):
     root: str
 
 
-class AllocationRequest(msgspec.Struct, frozen=True, gc=False):
-    """An allocation candidate: its allocations, and the providers of each request group by suffix."""
+class _Amounts(msgspec.Struct):
+    resources: dict[str, int]
 
-    allocations: Allocations
-    mappings: dict[str, list[str]]
+
+_decode_amounts = msgspec.json.Decoder(_Amounts).decode
+_decode_mappings = msgspec.json.Decoder(dict[str, list[str]]).decode
+
+MOST_TRAIT_SETS: Final = 4096
+"""Sets of traits that are kept; one more drops the one that was not read for longest."""
+
+
+@functools.lru_cache(maxsize=MOST_TRAIT_SETS)
+def _traits_in(content: bytes) -> frozenset[str]:
+    return msgspec.json.decode(content, type=frozenset[str])
+
+
+class AllocationRequest(msgspec.Struct, frozen=True, gc=False):
+    """An allocation candidate, as a response has it.
+
+    Of a thousand a scheduler looks at a few: each is decoded when its amounts are read.
+    """
+
+    amounts: dict[str, msgspec.Raw] = msgspec.field(name="allocations")
+    served: msgspec.Raw = msgspec.field(name="mappings")
+
+    @classmethod
+    def of(cls, allocations: Allocations, mappings: Mapping[str, Sequence[str]]) -> "AllocationRequest":
+        """Return the candidate with these allocations and mappings."""
+        amounts = {uuid: _encoded({"resources": each}) for uuid, each in allocations.items()}
+        return cls(amounts, _encoded(mappings))
+
+    @property
+    def providers(self) -> Collection[str]:
+        """The uuids of the providers that it takes something from."""
+        return self.amounts
+
+    @property
+    def allocations(self) -> dict[str, dict[str, int]]:
+        """What it takes from each provider."""
+        return {uuid: _decode_amounts(each).resources for uuid, each in self.amounts.items()}
+
+    @property
+    def mappings(self) -> dict[str, list[str]]:
+        """The providers of each request group by suffix."""
+        return _decode_mappings(self.served)
 
 
 class InventoryUsage(msgspec.Struct, frozen=True, gc=False):
@@ -41,12 +82,32 @@ class InventoryUsage(msgspec.Struct, frozen=True, gc=False):
 
 
 class ProviderSummary(msgspec.Struct, frozen=True, gc=False):
-    """A provider of a tree that an allocation candidate is in."""
+    """A provider of a tree that an allocation candidate is in, as a response has it.
+
+    A response has hundreds of thousands of traits, most of which are the same for all hosts: each set of them
+    is decoded once, when it is read.
+    """
 
     resources: dict[str, InventoryUsage]
-    traits: frozenset[str]
+    named: msgspec.Raw = msgspec.field(name="traits")
     parent_provider_uuid: str | None
     root_provider_uuid: str
+
+    @classmethod
+    def of(
+        cls, resources: dict[str, InventoryUsage], traits: Iterable[str], parent: str | None, root: str
+    ) -> "ProviderSummary":
+        """Return the summary of a provider with these traits."""
+        return cls(resources, _encoded(sorted(traits)), parent, root)
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """The traits of the provider."""
+        return _traits_in(bytes(self.named))
+
+
+def _encoded(value: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
 
 
 class Placement(Protocol):

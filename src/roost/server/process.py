@@ -75,9 +75,10 @@ class Process(Generic[Own_co]):
       no other claims.
     - ``ledger``: None: placement is another service, ``http_placement``.
     - ``cells``: by name; they may change. ``conducted``: those whose conductors this process runs.
-    - ``hosts`` and ``words``: the scheduler's, unless that is another service. ``seeds``: the seeds of its
-      runs; None: random ones. ``members``: those of server groups, for a placement service without groups;
-      None: those of the API database.
+    - ``hosts`` and ``words``: the scheduler's, unless that is another service. ``words_before_runs``: words
+      that come during a run count for the next one. ``seeds``: the seeds of its runs; None: random ones.
+      ``members``: those of server groups, for a placement service without groups; None: those of the API
+      database.
     - ``sections``: of the report of the process. ``stops``: called in the event loop when the process has to
       end, to end waits of requests.
     """
@@ -93,6 +94,7 @@ class Process(Generic[Own_co]):
     mirror: "AggregateMirror"
     hosts: "ServiceHosts | None" = None
     words: "OperatorWords | None" = None
+    words_before_runs = False
     seeds: Callable[[], int] | None = None
     members: "Members | None" = None
     scheduler: "SchedulerLike"

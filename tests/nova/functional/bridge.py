@@ -187,6 +187,7 @@ class _OpenBridge:
             CellInstances(bridge._cells),
             answers,
             bridge,
+            checked=False,
             filled=networks.filled,
         )
 

@@ -12,7 +12,7 @@ TABLE = NodeTable([report("b", "root-b"), report("a", "root-a"), report("c", "ro
 
 def summary(root: str, *traits: str, **levels: tuple[int, int]) -> ProviderSummary:
     resources = {name: InventoryUsage(*both) for name, both in levels.items()}
-    return ProviderSummary(resources, frozenset(traits), None, root)
+    return ProviderSummary.of(resources, traits, None, root)
 
 
 SUMMARIES = {
@@ -25,7 +25,7 @@ SUMMARIES = {
 
 
 def offers(*allocations: Allocations) -> FetchedCandidates:
-    requests = [AllocationRequest(each, {"": list(each)}) for each in allocations]
+    requests = [AllocationRequest.of(each, {"": list(each)}) for each in allocations]
     return FetchedCandidates(requests, SUMMARIES, TABLE)
 
 

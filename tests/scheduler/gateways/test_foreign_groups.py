@@ -107,14 +107,15 @@ class Foreign:
         roots = [uuid_of(number) for number in range(self.hosts)]
         offered = [root for root in roots if self._used(root) < self.room]
         requests = [
-            AllocationRequest({root: {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 10}}, {}) for root in offered
+            AllocationRequest.of({root: {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 10}}, {})
+            for root in offered
         ]
         levels = {
             "VCPU": InventoryUsage(9, 0),
             "MEMORY_MB": InventoryUsage(99999, 0),
             "DISK_GB": InventoryUsage(9999, 0),
         }
-        return requests, {root: ProviderSummary(levels, frozenset(), None, root) for root in offered}
+        return requests, {root: ProviderSummary.of(levels, (), None, root) for root in offered}
 
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
         [write] = writes

@@ -1,8 +1,7 @@
 """Bodies of requests and responses of a placement service, to and from the client's types."""
 
-import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -15,10 +14,7 @@ from roost.placement.errors import (
     Conflict,
     PlacementError,
 )
-from roost.placement.interface import AllocationRequest, InventoryUsage, Provider, ProviderSummary
-
-MOST_TRAIT_SETS: Final = 4096
-"""Sets of traits that are kept; one more drops the one that was not read for longest."""
+from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
 
 
 class FetchedPage(NamedTuple):
@@ -29,25 +25,9 @@ class FetchedPage(NamedTuple):
     next: str | None
 
 
-class _Resources(msgspec.Struct, frozen=True, gc=False):
-    resources: dict[str, int]
-
-
-class _Request(msgspec.Struct, frozen=True, gc=False):
-    allocations: dict[str, _Resources]
-    mappings: dict[str, list[str]]
-
-
-class _Summary(msgspec.Struct, frozen=True, gc=False):
-    resources: dict[str, InventoryUsage]
-    traits: msgspec.Raw
-    parent_provider_uuid: str | None
-    root_provider_uuid: str
-
-
 class _Candidates(msgspec.Struct, frozen=True):
-    allocation_requests: list[_Request]
-    provider_summaries: dict[str, _Summary]
+    allocation_requests: list[AllocationRequest]
+    provider_summaries: dict[str, ProviderSummary]
     next: str | None = None
 
 
@@ -55,28 +35,9 @@ _decode = msgspec.json.Decoder(_Candidates).decode
 
 
 def candidates_in(content: bytes) -> FetchedPage:
-    """Return the candidates of a response, and the providers of their trees by uuid.
-
-    A response has hundreds of thousands of traits, most of which are the same for all hosts: each set of them
-    is decoded once.
-    """
+    """Return the candidates of a response, and the providers of their trees by uuid."""
     found = _decode(content)
-    requests = [
-        AllocationRequest({uuid: each.resources for uuid, each in one.allocations.items()}, one.mappings)
-        for one in found.allocation_requests
-    ]
-    summaries = {
-        uuid: ProviderSummary(
-            each.resources, _traits_in(bytes(each.traits)), each.parent_provider_uuid, each.root_provider_uuid
-        )
-        for uuid, each in found.provider_summaries.items()
-    }
-    return FetchedPage(requests, summaries, found.next)
-
-
-@functools.lru_cache(maxsize=MOST_TRAIT_SETS)
-def _traits_in(content: bytes) -> frozenset[str]:
-    return msgspec.json.decode(content, type=frozenset[str])
+    return FetchedPage(found.allocation_requests, found.provider_summaries, found.next)
 
 
 def v1_bodies(writes: Sequence[ConsumerWrite]) -> dict[str, Any]:

@@ -106,7 +106,7 @@ class FetchedCandidates(CandidateSource):
             other.index = self.index[places]
             other._offered = [self._offered[place] for place in places]
             other._places = self._places_of(other._offered)
-            named = {provider for _, of in other._offered for each in of for provider in each.allocations}
+            named = {provider for _, of in other._offered for each in of for provider in each.providers}
             other._summaries = {
                 provider: summary
                 for provider, summary in self._summaries.items()
@@ -151,9 +151,9 @@ class FetchedCandidates(CandidateSource):
     def _trees_of(self, request: AllocationRequest) -> list[str]:
         """Return the roots of the trees that an allocation request is for."""
         # Most requests take everything from one provider, or from one tree.
-        root_of = {provider: self._root.get(provider, provider) for provider in request.allocations}
-        if len(root_of) == 1:
-            return [*root_of.values()]
+        if len(request.providers) == 1:
+            return [self._root.get(provider, provider) for provider in request.providers]
+        root_of = {provider: self._root.get(provider, provider) for provider in request.providers}
         trees = list(dict.fromkeys(root_of.values()))
         if len(trees) == 1:
             return trees

@@ -44,13 +44,17 @@ class UnconditionalGateway(Gateway, Protocol):
 class WordCheckedGateway(GatewayWrapper):
     """Reads operators' words before and after the runs of another gateway.
 
-    Also raises `StorageError` if they cannot be read. Claims made until then are given back.
+    Also raises `StorageError` if they cannot be read. Claims made until then are given back. With
+    ``only_before``, words that come during a run count for the next one, as with nova-scheduler.
     """
 
-    def __init__(self, gateway: UnconditionalGateway, words: OperatorWords) -> None:
+    def __init__(
+        self, gateway: UnconditionalGateway, words: OperatorWords, *, only_before: bool = False
+    ) -> None:
         super().__init__(gateway)
         self._unconditional = gateway
         self._words = words
+        self._only_before = only_before
         # The number of words when the cached answers of placement were dropped last.
         self._answered_after = 0
 
@@ -59,7 +63,7 @@ class WordCheckedGateway(GatewayWrapper):
         await self._look(request)
         decided = await self._gateway.decide(request)
         destinations = decided.outcome.destinations
-        if destinations:
+        if destinations and not self._only_before:
             claimed = request.at(decided.generations)
             try:
                 stands = await self._stands(request, *(each.selected for each in destinations))
@@ -112,6 +116,8 @@ class WordCheckedGateway(GatewayWrapper):
 
     async def _stands(self, request: SchedulingRequest, *selected: Selection) -> bool:
         """Return whether no word since the request was made concerns the hosts of some claims."""
+        if self._only_before:
+            return True
         await self._words.look()
         if request.word is None:
             return True

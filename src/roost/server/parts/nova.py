@@ -72,7 +72,7 @@ class NovaHostsPart(ProcessPart[NovaSchedulerOptions]):
             clock=process.clock,
         )
         process.stack.push_async_callback(feed.close)
-        process.words = feed.words
+        process.words, process.words_before_runs = feed.words, True
         process.members = partial(_members, api)
         process.hosts = ServiceHosts(table, feed, None)
         await feed.refresh()
@@ -188,6 +188,7 @@ def open_decisions(process: Process[NovaSchedulerOptions]) -> NovaDecisions:
             options.scheduler.default_availability_zone,
         ),
         process.nova_feed,
+        checked=process.ledger is None,
         filled=networks.filled,
     )
 

@@ -180,7 +180,9 @@ async def _judge(process: Process[SchedulingOptions], table: NodeTable) -> HostJ
 
 
 def _checked(process: Process[SchedulingOptions], gateway: UnconditionalGateway) -> Gateway:
-    return gateway if process.words is None else WordCheckedGateway(gateway, process.words)
+    if process.words is None:
+        return gateway
+    return WordCheckedGateway(gateway, process.words, only_before=process.words_before_runs)
 
 
 def _rules(options: SchedulingOptions) -> PolicyRules:
