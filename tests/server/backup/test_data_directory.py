@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from roost.conductor.comparison import LEAKED_CLAIM, MISSING_CLAIM, UNMAPPED_INSTANCE
+from roost.conductor.comparison import LEAKED_CLAIM, MISSING_CLAIM, MISSING_INSTANCE, UNMAPPED_INSTANCE
 from roost.server.backup.data_directory import back_up_directory
 from server.backup.backing import content
 from support.processes import RoostUp, run_roost
 
 FLAVOR = {"name": "small", "vcpus": 1, "memory_mb": 256, "disk_gb": 1}
-BETWEEN = {LEAKED_CLAIM, MISSING_CLAIM, UNMAPPED_INSTANCE}
+BETWEEN = {LEAKED_CLAIM, MISSING_CLAIM, MISSING_INSTANCE, UNMAPPED_INSTANCE}
 """What an instance may be that was built or deleted between the snapshots of two databases."""
 
 
