@@ -4,6 +4,7 @@ A response of a megabyte, such as a thousand allocation candidates, costs httpx'
 processor time, and these 0.8 ms.
 """
 
+import asyncio
 import ssl
 from typing import Final
 from urllib.request import getproxies, proxy_bypass
@@ -82,6 +83,8 @@ class _Transport(httpx.AsyncBaseTransport):
         if self._session is not None:
             await self._session.close()
             self._session = None
+            # A TLS connection is shut down in the next rounds of the event loop.
+            await asyncio.sleep(0)
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
