@@ -40,5 +40,5 @@ configuration, nova_configuration             options of configuration files, th
 databases, record_sources                     the databases and records that commands read
 output, tables, progress                      printed results, tables as text, progress
 instance_history                              histories of instances as text
-reasons_text                                  reasons of refusals as text
+reasons_text, bars                            reasons of refusals as text, shares as bars
 """

@@ -1,13 +1,14 @@
 """``roost ask``: requests hosts from a scheduler, and prints them or the reasons of the refusal."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from roost.cli.bars import bar_of
 from roost.cli.connection import ServiceConnection, connected_to
 from roost.cli.numbers import WholeNumber
 from roost.cli.options import key_lists, key_values
@@ -147,8 +148,7 @@ def ask(
         print_json(answer)
     elif error is not None:
         click.echo(error["detail"])
-        steps = [(each["name"], str(each["left"])) for each in error.get("steps", ())]
-        print_further(("step", "hosts left"), steps, 1)
+        print_further(("step", "", "hosts left"), _funnel(error.get("steps", ())), 1)
         note(f"run {error['run']}")
     elif "selections" in answer:
         print_json(answer["selections"])
@@ -156,6 +156,12 @@ def ask(
         _print(answer)
     if error is not None:
         sys.exit(REFUSED)
+
+
+def _funnel(steps: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Return the rows of steps, each with the hosts that it left, as a bar and as a number."""
+    first = steps[0]["left"] if steps else 0
+    return [(each["name"], bar_of(each["left"], first), str(each["left"])) for each in steps]
 
 
 def _print_what_if(answer: dict[str, Any]) -> None:

@@ -6,7 +6,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from roost.cli.bars import bar_of
 from roost.model.reasons import HostNames, Reasons, WeighedHost
+
+FUNNEL_WIDTH = 10
+"""Characters of the bar of all hosts in the funnel."""
 
 MOST_SHOWN = 5
 """Most hosts in a row, near misses and relaxations in the text. JSON has all recorded ones."""
@@ -52,11 +56,14 @@ def weights_table(weighed: Sequence[WeighedHost]) -> Table:
 def _funnel(reasons: Reasons) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("condition", overflow="fold")
-    for column in ("hosts out", "left", "trees out", "left", "do not meet it"):
+    for column in ("hosts out", "left"):
+        table.add_column(column, justify="right")
+    table.add_column("", min_width=FUNNEL_WIDTH, no_wrap=True)
+    for column in ("trees out", "left", "do not meet it"):
         table.add_column(column, justify="right")
     table.add_column("removed hosts", overflow="fold")
     hosts, trees = reasons.hosts, reasons.trees
-    table.add_row("known", "", f"{hosts:,}", "", f"{trees:,}", "", "")
+    table.add_row("known", "", f"{hosts:,}", bar_of(hosts, hosts, FUNNEL_WIDTH), "", f"{trees:,}", "", "")
     for stage in reasons.stages:
         hosts -= stage.hosts
         trees -= stage.trees or 0
@@ -65,6 +72,7 @@ def _funnel(reasons: Reasons) -> Table:
             Text(f"{stage.kind} {stage.name}"),
             f"{stage.hosts:,}",
             f"{hosts:,}",
+            bar_of(hosts, reasons.hosts, FUNNEL_WIDTH),
             f"{stage.trees:,}" if of_trees else "",
             f"{trees:,}" if of_trees else "",
             "" if stage.hosts_alone is None else f"{stage.hosts_alone:,}",

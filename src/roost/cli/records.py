@@ -12,6 +12,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from roost.cli.bars import bar_of
 from roost.cli.connection import ServiceConnection, connected_to
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import as_json, console, output, print_facts, print_json, print_table, utc
@@ -177,12 +178,13 @@ def _detailed(each: RunWithAttempts) -> Group:
     for name, value in _facts(each).items():
         facts.add_row(name, Text(value, overflow="fold"))
     steps = Table(box=None, pad_edge=False)
-    for column in ("step", "hosts left", "removed"):
-        steps.add_column(column, justify="left" if column == "step" else "right")
+    for column in ("step", "", "hosts left", "removed"):
+        steps.add_column(column, justify="left" if column in ("step", "") else "right")
     before = None
+    first = run.steps[0].left if run.steps else 0
     for step in run.steps:
         removed = "" if before is None or before <= step.left else f"{before - step.left:,}"
-        steps.add_row(Text(step.name), f"{step.left:,}", removed)
+        steps.add_row(Text(step.name), bar_of(step.left, first), f"{step.left:,}", removed)
         before = step.left
     attempts = Table(box=None, pad_edge=False)
     for column in ("at", "instance", "host", "cell", "weight", "result", "ended", "reason"):
