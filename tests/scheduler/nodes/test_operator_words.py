@@ -73,7 +73,9 @@ class Placement:
         self.forgotten += 1
 
 
-def opened(*meanwhile: NodeEvent | None) -> tuple[Placement, OperatorWords, Scheduler]:
+def opened(
+    *meanwhile: NodeEvent | None, only_before: bool = False
+) -> tuple[Placement, OperatorWords, Scheduler]:
     """A scheduler at a placement, during whose claims operators say something, and its operators' words."""
     said: list[NodeEvent] = []
 
@@ -84,7 +86,7 @@ def opened(*meanwhile: NodeEvent | None) -> tuple[Placement, OperatorWords, Sche
 
     placement = Placement(said, meanwhile)
     words = OperatorWords(read)
-    gateway: Any = WordCheckedGateway(placement, words)  # type: ignore[arg-type]
+    gateway: Any = WordCheckedGateway(placement, words, only_before=only_before)  # type: ignore[arg-type]
     scheduler = Scheduler(gateway, Nobody(), lambda: 1.0, words=words)
     return placement, words, scheduler
 
@@ -120,6 +122,17 @@ def test_claim_that_no_word_concerns_stays(event: NodeEvent | None) -> None:
     placement = scheduled(event)
     assert placement.given_back == 0
     assert placement.held == ["i"]
+
+
+def test_word_that_comes_during_a_run_counts_for_the_next_one_where_it_is_read_before_only() -> None:
+    async def run() -> None:
+        placement, words, scheduler = opened(WordSaid("cell1", "a", "", False), None, only_before=True)
+        await scheduler.select_destinations(HostRequest(SPEC, ("i1",)))
+        assert (placement.given_back, placement.held, words.taken.events) == (0, ["i1"], 0)
+        await scheduler.select_destinations(HostRequest(SPEC, ("i2",)))
+        assert words.taken.events == 1
+
+    asyncio.run(run())
 
 
 def test_claim_that_cannot_be_looked_at_again_is_given_back() -> None:
