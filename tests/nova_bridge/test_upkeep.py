@@ -160,7 +160,7 @@ def test_host_that_has_just_come_counts_before_a_request_is_refused(cloud: NovaC
         large = flavor(memory_mb=16384)
         with pytest.raises(NovaRefusal):
             await bridge.boot("refused", flavor=large)
-        bridge.process.nova_feed._renewed = -math.inf  # more than a second later
+        bridge.process.nova_feed._renewed = -math.inf  # more than two seconds later
         await bridge.put(cloud.host("cell1", "b"), "b", 65536)
         await bridge.boot("placed", "b", flavor=large)
         assert await bridge.process.records.flush(10.0)

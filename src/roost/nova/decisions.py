@@ -99,8 +99,8 @@ class NovaDecisions:
     """Decides calls of Nova; see `roost.nova.calls.DecideCall`.
 
     ``feed`` keeps the scheduler's node table. ``checked``: the scheduler's gateway itself takes in what
-    operators say, before each run. ``filled`` returns a request spec with what the
-    scheduler needs to know of its networks.
+    operators say, before each run. ``filled`` returns a request spec with what the scheduler needs to know of
+    its networks.
     """
 
     def __init__(

@@ -35,8 +35,9 @@ EVERY_SECONDS = 1.0
 HINT_SECONDS = 0.2
 """Least seconds between two looks, however many casts say that something has changed."""
 
-RENEW_SECONDS = 1.0
-"""Seconds in which requests that are about to be refused share one read of all that has changed."""
+RENEW_SECONDS = 2.0
+"""Seconds in which requests that are about to be refused share one read of all that has changed: it reads a
+short row of each service and node, and a full cloud refuses many requests."""
 
 _API = "api"
 _CLAIMS = "claims"
@@ -197,7 +198,8 @@ class NovaFeed(Hints):
     async def renew(self) -> None:
         """Read all that has changed at once, whatever is due: a request is about to be refused.
 
-        So a host that has just come counts where no other one serves. Requests within a second share a read.
+        So a host that has just come counts where no other one serves. Requests share a read for
+        `RENEW_SECONDS`.
         """
         async with self._renewing:
             if self._monotonic() - self._renewed < RENEW_SECONDS:
