@@ -81,8 +81,8 @@ class AnswerOptions(msgspec.Struct, frozen=True):
     default_zone: str = "nova"
 
 
-class HostFeed(Protocol):
-    """What keeps the node table up to date; `roost.nova.feed.NovaFeed` does."""
+class KeptHosts(Protocol):
+    """Keeps the node table up to date, as `roost.nova.feed.NovaFeed` does."""
 
     @property
     def changes(self) -> int:
@@ -110,7 +110,7 @@ class NovaDecisions:
         records: RecordQueue,
         instances: InstanceSource,
         options: AnswerOptions,
-        feed: HostFeed,
+        feed: KeptHosts,
         *,
         checked: bool,
         filled: Callable[[RequestSpec], Awaitable[RequestSpec]],

@@ -65,7 +65,7 @@ class AllocationRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def allocations(self) -> dict[str, dict[str, int]]:
-        """What it takes from each provider."""
+        """The amounts that it takes from each provider."""
         return {uuid: _decode_amounts(each).resources for uuid, each in self.amounts.items()}
 
     @property
