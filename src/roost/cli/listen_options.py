@@ -63,15 +63,15 @@ _OPTIONS = (
 )
 
 
-def listening_at(port: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def listening_at(port: int, shown: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that adds the options to a command, which gets them as ``listening``.
 
-    ``port``: the default of the port.
+    ``port``: the default of the port. ``shown``: the words for it in the help.
     """
-    return partial(_listening, port)
+    return partial(_listening, port, shown)
 
 
-def _listening(default: int, command: Callable[..., None]) -> Callable[..., None]:
+def _listening(default: int, shown: str, command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_listening(
@@ -87,7 +87,7 @@ def _listening(default: int, command: Callable[..., None]) -> Callable[..., None
         address = Address(host, port) if uds is None else UnixAddress(uds.absolute(), uds_mode)
         command(listening=ListenOptions(address, _tls(tls_cert, tls_key, tls_client_ca)), **others)
 
-    for option in reversed((_port(default), *_OPTIONS)):
+    for option in reversed((_port(default, shown), *_OPTIONS)):
         with_listening = option(with_listening)
     return with_listening
 
@@ -96,9 +96,9 @@ listening = listening_at(8778)
 """The options of a service with the port of OpenStack's Placement."""
 
 
-def _port(default: int) -> Callable[..., Any]:
+def _port(default: int, shown: str) -> Callable[..., Any]:
     return click.option(
-        "--port", type=WholeNumber(1, 65535), default=default, show_default=True, help="Port."
+        "--port", type=WholeNumber(1, 65535), default=default, show_default=shown or True, help="Port."
     )
 
 

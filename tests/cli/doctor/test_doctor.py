@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from roost.bench.loopback import free_port
-from roost.cli.doctor import CHECKS
+from roost.cli.doctor import CHECKS, doctor
 from roost.cli.doctor.check import Deployment, DoctorFinding, run_checks
 from roost.cli.doctor.machine import is_served
 from roost.cli.listen_options import ListenOptions
@@ -176,3 +177,19 @@ def test_a_service_on_a_unix_socket_or_with_tls_is_asked(tmp_path: Path, way: st
         assert [each.level for each in keys] == ["warn"] * (way == "TLS")
     finally:
         server.end(signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "port"),
+    [
+        ((), 8778),
+        (("--scheduler",), 8779),
+        (("--conductor",), 8780),
+        (("--cell-conductor", "rack1"), 8781),
+        (("--scheduler", "--port", "8778"), 8778),
+    ],
+)
+def test_the_port_is_by_default_that_of_the_program(arguments: tuple[str, ...], port: int) -> None:
+    result = CliRunner().invoke(doctor, [*arguments, "--set", "api.auth_strategy=noauth2", "--json"])
+    [found] = [each["says"] for each in json.loads(result.stdout) if each["check"] == "port"]
+    assert f"127.0.0.1:{port} " in found

@@ -112,6 +112,10 @@ def test_a_cloud_that_is_well(cloud: NovaFiles) -> None:
     assert databases.count("INSERT and UPDATE on services") == 1
 
 
+def test_the_port_is_that_of_the_program(cloud: NovaFiles) -> None:
+    assert "127.0.0.1:8782 " in says(cloud.found(), "port")
+
+
 def test_shadow_mode_writes_nothing(cloud: NovaFiles) -> None:
     found = cloud.found("nova_bridge.mode=shadow")
     assert "INSERT" not in says(found, "Nova's databases")

@@ -12,11 +12,12 @@ agent           options, tokens and directories of an agent, the endpoint of its
 """
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -24,12 +25,15 @@ from rich.text import Text
 from roost.cli.configuration import placement_source
 from roost.cli.doctor import conductor, configuration, database, machine, scheduler, service
 from roost.cli.doctor.check import Deployment, DoctorCheck, DoctorFinding, run_checks
-from roost.cli.listen_options import ListenOptions, listening
+from roost.cli.listen_options import ListenOptions, listening_at
 from roost.cli.nova_configuration import is_nova_conf
 from roost.cli.options import config_files, placement_database, settings
 from roost.cli.output import as_json, print_json
+from roost.cli.programs import CELL_PORT, CONDUCTOR_PORT, NOVA_PORT, PLACEMENT_PORT, SCHEDULER_PORT
 from roost.cli.workers import WorkerCount
 from roost.model.errors import OperatorError
+from roost.process.option_source import Source
+from roost.server.workers.listeners import Address
 
 CHECKS: Final = (*configuration.CHECKS, *database.CHECKS, *machine.CHECKS, *service.CHECKS)
 """All checks, in the order in which they run: a check follows those whose results it needs."""
@@ -44,7 +48,7 @@ _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "
 
 
 @click.command(epilog="Example: roost doctor --config-file /etc/placement/placement.conf --workers 4")
-@listening
+@listening_at(PLACEMENT_PORT, "that of the program")
 @placement_database
 @click.option("--workers", type=WorkerCount(), default="1", show_default=True, help="Processes.")
 @click.option("--metrics", metavar="URL", help="The metrics address of the running service.")
@@ -54,7 +58,9 @@ _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "
 @config_files
 @settings
 @as_json
+@click.pass_context
 def doctor(
+    context: click.Context,
     listening: ListenOptions,
     database: str | None,
     workers: int,
@@ -78,8 +84,13 @@ def doctor(
         raise click.UsageError("give one of --scheduler, --conductor and --cell-conductor")
     source = placement_source(config_files, settings)
     conducts = conducts or cell is not None
+    bridges = not (schedules or conducts) and _is_nova_conf(source)
+    if context.get_parameter_source("port") is ParameterSource.DEFAULT:
+        of_conductor = CONDUCTOR_PORT if cell is None else CELL_PORT
+        of_scheduler = SCHEDULER_PORT if schedules else NOVA_PORT if bridges else PLACEMENT_PORT
+        listening = _at(listening, of_conductor if conducts else of_scheduler)
     deployment = Deployment(source, listening, database, workers, metrics, schedules or conducts, cell)
-    checks = _checks(deployment, conducts)
+    checks = _checks(deployment, conducts, bridges)
     try:
         findings = list(run_checks(checks, deployment))
     finally:
@@ -88,17 +99,31 @@ def doctor(
     raise SystemExit(status_of(findings))
 
 
-def _checks(deployment: Deployment, conducts: bool) -> Sequence[DoctorCheck[Deployment]]:
+def _is_nova_conf(source: Source) -> bool:
+    """Return whether the options are those of a Nova cloud."""
+    try:
+        return is_nova_conf(source)
+    except OperatorError:
+        return False  # a file that cannot be read is a finding of the first check
+
+
+def _at(listening: ListenOptions, port: int) -> ListenOptions:
+    """Return the options with another port, where they name one."""
+    address = listening.address
+    return (
+        replace(listening, address=address._replace(port=port)) if isinstance(address, Address) else listening
+    )
+
+
+def _checks(deployment: Deployment, conducts: bool, bridges: bool) -> Sequence[DoctorCheck[Deployment]]:
     """Return the checks of the program that a deployment is of."""
     if deployment.schedules:
         return OF_CONDUCTORS if conducts else OF_SCHEDULERS
-    with contextlib.suppress(OperatorError):
-        # A file that cannot be read is a finding of the first check.
-        if is_nova_conf(deployment.source):
-            # Imported only here: other programs know nothing of Nova's databases.
-            from roost.cli.doctor import nova
+    if bridges:
+        # Imported only here: other programs know nothing of Nova's databases.
+        from roost.cli.doctor import nova
 
-            return nova.CHECKS
+        return nova.CHECKS
     return CHECKS
 
 
