@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from roost.cli.main import main
 from roost.cli.record_sources import Server
 from roost.model.reasons import HostNames, Miss, Reasons, Relaxation, Stage, WeighedHost, WeigherNumber
+from roost.model.spec import Destination, Selection
 from roost.records import Retention, RunWithAttempts, Search
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
@@ -64,6 +65,25 @@ def test_the_last_runs_are_listed(roost_records, data_dir):
     _, newest, refused = answer.out.splitlines()
     assert newest.split()[2:] == ["req-3", "1", "1", "on", "host-1"]
     assert refused.split()[2:] == ["req-2", "1", "refused:", "no", "valid", "host"]
+
+
+def test_a_run_that_claimed_nothing_and_one_whose_builds_failed(roost_records, make, write, tmp_path):
+    """A run of shadow mode has destinations and no attempts. It used to be shown as "0 on"."""
+    shadow, failed = make(1, tries=0), make(2, tries=1)
+    selected = Selection("host-7", "host-7", "cell1", {}, {}, 1.0)
+    destinations = (Destination("run-1", "instance-1-0", selected),)
+    shadow = replace(shadow, run=replace(shadow.run, refusal=None, destinations=destinations))
+    failed = replace(failed, attempts=[replace(each, result="failed") for each in failed.attempts])
+
+    async def fill() -> None:
+        records = JsonLinesRecords(tmp_path / "records.jsonl", Retention())
+        await write(records, [shadow, failed])
+        await records.close()
+
+    asyncio.run(fill())
+    _, second, first = roost_records("--data-dir", tmp_path).out.splitlines()
+    assert first.endswith("chose host-7 for 1; claimed nothing")
+    assert second.endswith("placed none")
 
 
 @pytest.mark.parametrize("name", ["req-3", "instance-3-0"])

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -234,8 +234,18 @@ def _outcome(each: RunWithAttempts) -> str:
     claimed = {attempt.instance for attempt in placed}
     if run.refusal is not None and not claimed:
         return f"refused: {run.refusal}"
-    hosts = {attempt.instance: attempt.host for attempt in placed}
-    names = sorted(set(hosts.values()))
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    if not each.attempts and run.destinations:
+        # A run of shadow mode.
+        chosen = _hosts(place.selected.host for place in run.destinations)
+        return f"chose {chosen} for {len(run.destinations)}; claimed nothing"
+    if not claimed:
+        return "placed none"
     rest = "" if run.refusal is None else f"; {run.refusal}"
-    return f"{len(claimed)} on {shown}{rest}"
+    hosts = {attempt.instance: attempt.host for attempt in placed}
+    return f"{len(claimed)} on {_hosts(hosts.values())}{rest}"
+
+
+def _hosts(names: Iterable[str]) -> str:
+    """Return the first names of hosts, and the number of the others."""
+    found = sorted(set(names))
+    return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
