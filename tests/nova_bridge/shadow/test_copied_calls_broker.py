@@ -78,9 +78,11 @@ def test_a_broker_that_is_away_and_an_exchange_that_is_not_there_yet(broker: Rab
         copies = list[SelectCall]()
         away = BrokerAddress("127.0.0.1", free_port(), "guest", "guest")
         reading = copying(broker, copies, away, exchange="later")
+        assert reading.failure == "the message broker is being connected"
         reading.start()
         await until(lambda: reading.tries > 2)
-        assert not reading.connected and reading.failure is not None
+        assert not reading.connected
+        assert reading.failure == "the message broker is not connected; the log has the error"
         with Connection(broker.url().replace("rabbit://", "amqp://")) as connection:
             exchange = Exchange("later", type="topic", durable=False)
             exchange(connection.channel()).declare()

@@ -77,13 +77,18 @@ class CopiedCalls:
         self._outages = OutageLines(
             __name__, "copies of Nova's calls cannot be read", "copies of Nova's calls are read again"
         )
+        self._failed = False
         self.connected = False
         self.tries = 0
 
     @property
     def failure(self) -> str | None:
         """Why no copies come; None if the queue is read."""
-        return None if self.connected else "the message broker is not connected; the log has the error"
+        if self.connected:
+            return None
+        if not self._failed:
+            return "the message broker is being connected"
+        return "the message broker is not connected; the log has the error"
 
     def start(self) -> None:
         """Begin to read. The connection is made in the thread, and again when it is lost."""
@@ -104,6 +109,7 @@ class CopiedCalls:
             try:
                 self._read(broker)
             except _ERRORS as error:
+                self._failed = True
                 self._outages.failed(broker=f"{broker.host}:{broker.port}", error=str(error))
             finally:
                 self.connected = False

@@ -148,6 +148,8 @@ class NovaCallsPart(ProcessPart[NovaSchedulerOptions]):
                 return "no call is taken before the hosts are read"
             if server.connected:
                 return None
+            if not server.listening:
+                return "no call is taken: the message broker is being connected, or the process ends"
             return f"no message of the broker has arrived for {server.silent_seconds:.0f} s"
 
         return (HealthCheck("broker", judge=judge),)
