@@ -128,8 +128,8 @@ def test_reasons_and_weights_are_shown(roost_records, make, write, tmp_path):
     lines = [line.split() for line in roost_records("req-1", "--data-dir", tmp_path).out.splitlines()]
     for shown in (
         "5 hosts are known; none has room",
-        "known 5 6",
-        "query VCPU 3 2 4 2 3",
+        "known 5 ██████████ 6",
+        "query VCPU 3 2 ████ 4 2 3",
         "filter OwnFilter 2 0 host-[0-1]",
         "near-4 lacks 1 VCPU",
         "and 2 more",

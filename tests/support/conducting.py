@@ -40,7 +40,7 @@ from roost.state.api_database.request_reads import Requests
 from roost.state.api_database.server_groups import ServerGroups
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
-from roost.state.leases import vacate_all
+from roost.state.leases import LeaseTimes, vacate_all
 from roost.storage import Database
 from support.driven_cell import DrivenCell
 from support.waiting import patience
@@ -91,6 +91,8 @@ class Conductors:
             self.placement,
             cells,
             backoff=BACKOFF,
+            # Nothing renews it in tests, which take longer than its usual seconds on a busy machine.
+            times=LeaseTimes(lease=600.0),
             clock=lambda: NOW,
         )
         self._sink = sink

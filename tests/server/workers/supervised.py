@@ -4,6 +4,7 @@ Its argument says what goes wrong before: ``together``, ``fork`` or ``pipe``.
 """
 
 import errno
+import multiprocessing
 import os
 import selectors
 import signal
@@ -36,13 +37,13 @@ class Unused(Listeners):
 
 
 class Idle:
-    """A service that does nothing. Workers that start before ``fails_until`` end at once."""
+    """A service that does nothing. The first ``failures`` workers end at once."""
 
-    def __init__(self, fails_until: float) -> None:
-        self.fails_until = fails_until
+    def __init__(self, failures: int) -> None:
+        self._failures = multiprocessing.Semaphore(failures)
 
     def run(self, listener: socket.socket, report: Report, cause: Cause, beats: Beats) -> None:
-        if time.monotonic() < self.fails_until:
+        if self._failures.acquire(block=False):
             sys.exit(7)
         report(None)
         signal.pause()
@@ -72,8 +73,6 @@ def failing_once(call: Callable[[], T]) -> Callable[[], T]:
 
 
 def main(trouble: str) -> None:
-    began = time.monotonic()
-
     def ready() -> None:
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         # The pipe by which signals wake the parent is open, and no other one.
@@ -81,7 +80,7 @@ def main(trouble: str) -> None:
         print(f"ready: blocked={len(blocked)} opened={opened}", flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    service = Idle(began + 0.4 if trouble == "together" else began)
+    service = Idle(WORKERS if trouble == "together" else 0)
     supervisor = Supervisor(Unused(), service, SupervisionRules(WORKERS), Hooks(on_ready=ready))
     if trouble == "together":
         supervisor._selector = Late()
