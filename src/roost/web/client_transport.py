@@ -39,22 +39,19 @@ _OWN_HEADERS = ("accept", "accept-encoding", "content-type", "user-agent")
 """Headers that aiohttp would add where a request has none."""
 
 
-def http_client(
-    timeout: httpx.Timeout | float, verify: ssl.SSLContext | bool = True, connections: int = CONNECTIONS
-) -> httpx.AsyncClient:
+def http_client(timeout: httpx.Timeout | float, verify: ssl.SSLContext | bool = True) -> httpx.AsyncClient:
     """Return a client. ``timeout`` is in seconds; ``verify`` as httpx has it.
 
     Its responses are read whole: none is streamed.
     """
-    return httpx.AsyncClient(transport=_Transport(verify, connections), timeout=timeout)
+    return httpx.AsyncClient(transport=_Transport(verify), timeout=timeout)
 
 
 class _Transport(httpx.AsyncBaseTransport):
     """Sends the requests of a client, through the proxies that the environment names."""
 
-    def __init__(self, verify: ssl.SSLContext | bool, connections: int) -> None:
+    def __init__(self, verify: ssl.SSLContext | bool) -> None:
         self._verify = verify
-        self._connections = connections
         self._proxies = {name: proxy for name, proxy in getproxies().items() if name != "no"}
         self._session: aiohttp.ClientSession | None = None
 
@@ -89,7 +86,7 @@ class _Transport(httpx.AsyncBaseTransport):
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             connector = aiohttp.TCPConnector(
-                limit=self._connections, keepalive_timeout=IDLE_SECONDS, ssl=self._verify
+                limit=CONNECTIONS, keepalive_timeout=IDLE_SECONDS, ssl=self._verify
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,

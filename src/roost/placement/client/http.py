@@ -105,7 +105,9 @@ class HttpPlacement:
             parameters.append(("limit", str(limit)))
         needs = needed_version(query)
         path = "/allocation_candidates"
-        found = candidates_in(await self._transport.content("GET", path, params=parameters, needs=needs))
+        found: FetchedPage = await self._transport.call(
+            "GET", path, params=parameters, needs=needs, decode=candidates_in
+        )
         return found.requests, found.summaries
 
     async def _candidates_of_roost(
@@ -140,9 +142,12 @@ class HttpPlacement:
         if cursor is not None:
             parameters.append(("cursor", cursor))
         try:
-            return candidates_in(await self._transport.content("GET", _V1_CANDIDATES, params=parameters))
+            found: FetchedPage = await self._transport.call(
+                "GET", _V1_CANDIDATES, params=parameters, decode=candidates_in
+            )
         except NotFound:
             return None
+        return found
 
     async def ensure_provider(self, uuid: str, name: str, parent: str | None = None) -> Provider:
         found = await self.provider(uuid)

@@ -3,7 +3,7 @@
 A service that does not know the newest microversion gets requests at the newest that it knows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -68,22 +68,9 @@ class Transport:
         params: Sequence[tuple[str, str]] = (),
         version: str = LATEST,
         needs: str = OLDEST,
+        decode: Callable[[bytes], Any] = msgspec.json.decode,
     ) -> Any:
-        """Send a request and return the JSON of the answer, None if it has none. Raises: as `content`."""
-        content = await self.content(method, path, body, params=params, version=version, needs=needs)
-        return msgspec.json.decode(content) if content else None
-
-    async def content(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        params: Sequence[tuple[str, str]] = (),
-        version: str = LATEST,
-        needs: str = OLDEST,
-    ) -> bytes:
-        """Send a request and return the body of the answer.
+        """Send a request and return what ``decode`` makes of the answer, None if it has no body.
 
         A token that the service refuses is renewed, and the request sent again, once. It is also sent again
         to a service that does not know ``version``, at the newest that it knows.
@@ -118,7 +105,7 @@ class Transport:
             moments[place] = moment_of(answer.headers)
         if answer.is_error:
             raise _refusal(answer)
-        return answer.content
+        return decode(answer.content) if answer.content else None
 
     def _header(self, version: str, needs: str) -> str:
         [newest] = self._newest

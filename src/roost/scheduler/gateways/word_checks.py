@@ -63,7 +63,7 @@ class WordCheckedGateway(GatewayWrapper):
         await self._look(request)
         decided = await self._gateway.decide(request)
         destinations = decided.outcome.destinations
-        if destinations and not self._only_before:
+        if destinations:
             claimed = request.at(decided.generations)
             try:
                 stands = await self._stands(request, *(each.selected for each in destinations))
