@@ -24,6 +24,7 @@ Data
     assigned           assignments of hardware, by node
     hardware           NUMA and PCI: the host cells, CPUs, pages and devices that guests get
     utilisation        capacity and use of each resource class, and the fullest providers
+    host_levels        use of one resource class by host, as levels for maps
     rowset             a set of rows, sparse or dense
     columns            array types, columns that grow in place, and their distinct values
     invalidation_log   the rows that have changed, for caches

@@ -1,0 +1,60 @@
+"""Levels of hosts: the share of a resource class in use on each, as a small number for maps."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from roost.fleet.columns import Int64, Rows
+from roost.fleet.fleet import Fleet
+
+LEVELS: Final = 32
+"""Levels of a map: they fit five bits of a byte, and a screen has no more shades that differ."""
+
+
+class TreeUses(NamedTuple):
+    """Amounts of one resource class, summed over each tree of providers, in units of the class.
+
+    ``roots``: intp[n], the rows of the trees' roots, ascending. All else: int64[n]. ``capacity`` is what may
+    be allocated: total less reserved, times the allocation ratio; 0 for a tree without the class.
+    """
+
+    roots: Rows
+    capacity: Int64
+    used: Int64
+    reserved: Int64
+    total: Int64
+
+
+def tree_uses(fleet: Fleet, resource_class: str) -> TreeUses:
+    """Return the amounts of a resource class in each tree of the fleet.
+
+    A sharing provider that is a root itself is a tree as well.
+    """
+    rows = fleet.rows()
+    roots = rows[fleet.parent[rows] < 0]
+    columns = fleet.inventory_columns(resource_class)
+    fleet.meter.spend_rows(2 * fleet.n_rows + 4 * columns.n)
+    capacity, used = fleet.tree_totals(resource_class, roots)
+    tree = fleet.root[columns.row[: columns.n]]
+    # A sum of int32 over any number of rows of a fleet is exact in float64.
+    reserved, total = (
+        np.bincount(tree, weights=column[: columns.n], minlength=fleet.n_rows)[roots].astype(np.int64)
+        for column in (columns.reserved, columns.total)
+    )
+    # An inventory may have a capacity below 0, which no user of a map expects.
+    return TreeUses(roots, np.maximum(capacity, 0), used, reserved, total)
+
+
+def levels(capacity: Int64, used: Int64, n: int = LEVELS) -> npt.NDArray[np.uint8]:
+    """Return the level of each host, 0 to ``n`` - 1: uint8[len(capacity)].
+
+    Level 0 means that nothing is in use, and only that; ``n`` - 1 that all is, or more. Between them each
+    level is an equal share. A host without capacity has level 0, or ``n`` - 1 if it has use all the same.
+    ``capacity`` and ``used``: int64, parallel. ``n``: 3 to 256.
+    """
+    share = used / np.maximum(capacity, 1)
+    found: npt.NDArray[np.uint8] = np.clip(1 + np.floor(share * (n - 2)), 1, n - 2).astype(np.uint8)
+    found[used <= 0] = 0
+    found[(used > 0) & (used >= capacity)] = n - 1
+    return found
