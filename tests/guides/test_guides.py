@@ -82,7 +82,9 @@ def test_installing(machine: Machine) -> None:
     """All but the installation itself, which `tests/install` has."""
     machine.run(commands("docs/guides/installing.md"))
     installed = machine.folder / "etc/systemd/system"
-    assert {path.name for path in installed.iterdir()} == {"roost-placement@.service", "roost.service"}
+    assert {path.name for path in installed.iterdir()} == {
+        path.name for path in (ROOT / "packaging/systemd").glob("*.service")
+    }
     assert (machine.folder / "usr/local/share/man/man1/roost-serve.1").exists()
     assert "_ROOST_COMPLETE" in (machine.folder / "etc/bash_completion.d/roost").read_text()
 

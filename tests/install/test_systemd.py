@@ -105,7 +105,7 @@ def test_a_unit_runs_under_the_account_that_sysusers_makes(unit: str) -> None:
 
 def test_every_unit_is_read_as_one_of_systemd() -> None:
     """A file that is no unit would make the tests above pass for nothing."""
-    assert UNITS == ["roost-placement@.service", "roost.service"]
+    assert UNITS == ["roost-nova-scheduler.service", "roost-placement@.service", "roost.service"]
     for unit in UNITS:
         parser = configparser.RawConfigParser(strict=False)
         parser.read(FOLDER / unit)
