@@ -15,6 +15,13 @@ RULES = Path(__file__).parents[2] / "packaging" / "prometheus" / "roost-alerts.y
 PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
 TESTS = Path(__file__).with_name("alerts.yaml")
 KNOWN = {metric.name for metric in CATALOGUE}
+DASHBOARD = "{{ $externalLabels.roost_dashboard }}"
+"""The address of Roost's dashboard in an annotation."""
+PAGES = {
+    "/ui", "/ui/cells", "/ui/decisions", "/ui/events", "/ui/flavors", "/ui/hosts", "/ui/instances", "/ui/map",
+    "/ui/what-if",
+}  # fmt: skip
+"""The pages of Roost's dashboard that need no name of a thing."""
 
 
 def rules() -> list[dict[str, Any]]:
@@ -44,10 +51,11 @@ def test_each_rule_is_tested() -> None:
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
 def test_a_rule_is_about_metrics_that_there_are_and_says_what_to_do(rule: dict[str, Any]) -> None:
     assert metrics_in(rule["expr"]) <= KNOWN
-    assert set(rule["annotations"]) == {"summary", "description"}
+    assert set(rule["annotations"]) == {"summary", "description", "dashboard"}
+    assert rule["annotations"]["dashboard"].removeprefix(DASHBOARD) in PAGES
     assert rule["labels"]["severity"] in {"page", "ticket"}
     # What a text names is there as well.
-    assert metrics_in(" ".join(rule["annotations"].values())) <= KNOWN
+    assert metrics_in(rule["annotations"]["summary"] + rule["annotations"]["description"]) <= KNOWN
 
 
 def test_the_page_lists_the_alerts() -> None:

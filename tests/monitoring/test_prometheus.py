@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from monitoring.test_alerts import KNOWN, RULES, metrics_in, rules
+from monitoring.test_alerts import KNOWN, PAGES, RULES, metrics_in, rules
 from roost.bench.loopback import free_port
 from support.databases import Servers
 from support.ledgers import upgrade
@@ -154,7 +154,9 @@ def test_the_dashboard_is_of_the_catalogue() -> None:
     assert shown == KNOWN
     identifiers = [panel["id"] for panel in dashboard["panels"]]
     assert len(identifiers) == len(set(identifiers))
-    assert not re.search(r"\$(?!__rate_interval|instance|\{datasource\})\w*", json.dumps(dashboard["panels"]))
+    assert not re.search(
+        r"\$(?!__rate_interval|instance|\{datasource\}|\{dashboard:raw\})\w*", json.dumps(dashboard["panels"])
+    )
     places: set[tuple[int, int]] = set()
     for panel in dashboard["panels"]:
         at = panel["gridPos"]
@@ -162,6 +164,18 @@ def test_the_dashboard_is_of_the_catalogue() -> None:
         assert at["x"] + at["w"] <= 24
         assert not covered & places, f"{panel['title']} lies over another panel"
         places |= covered
+
+
+def test_panels_link_to_pages_of_roosts_own_dashboard() -> None:
+    dashboard = json.loads(DASHBOARD.read_text())
+    variables = {each["name"]: each for each in dashboard["templating"]["list"]}
+    assert httpx.URL(variables["dashboard"]["current"]["value"]).port == 8783
+    links = [*dashboard["links"], *(link for panel in dashboard["panels"] for link in panel.get("links", ()))]
+    # Of the panels about Nova's hosts it has no page.
+    assert len(links) > 20
+    for link in links:
+        assert link["url"].removeprefix("${dashboard:raw}") in PAGES
+        assert link["title"] and link["targetBlank"]
 
 
 def value_of(samples: list[dict[str, Any]]) -> float | None:
