@@ -36,7 +36,7 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	$$install --no-deps --no-build-isolation -e .
 	@touch $@
 
-servers: ## install the databases for the tests, where that is possible
+servers: ## install the servers and the browser for the tests, where that is possible
 	@tools/install-test-servers
 
 libvirt: $(STAMP) ## build libvirt's bindings into .venv, where the system has its headers

@@ -13,6 +13,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from support.browser import NOT_INSTALLED as BROWSER_NOT_INSTALLED
 from support.databases import KINDS, Place, Servers
 from support.nova import NOT_INSTALLED
 from support.rabbitmq import NOT_INSTALLED as BROKER_NOT_INSTALLED
@@ -118,7 +119,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for failure in failures:
             terminalreporter.write_line(f"did NOT start at once: {kind}: {failure}", yellow=True)
     skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
-    for reason in (NOT_INSTALLED, BROKER_NOT_INSTALLED):
+    for reason in (NOT_INSTALLED, BROKER_NOT_INSTALLED, BROWSER_NOT_INSTALLED):
         if any(reason in each for each in skipped):
             terminalreporter.write_line(reason, yellow=True)
 
