@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis.strategies import integers
 
-from roost.fleet.host_levels import LEVELS, levels, tree_uses
+from roost.fleet.host_levels import LEVELS, amounts_of_tree, levels, tree_uses
 from roost.model.inventory import Inventory
 from support import oracle
 from support.fleets import CLASSES, fleet_of, worlds
@@ -26,6 +26,16 @@ def test_amounts_are_those_of_plain_counting_over_each_tree(world: World) -> Non
             held = [fleet.inventories(each).get(name) for each in fleet.subtree(row)]
             assert uses.total[at] == sum(each.total for each in held if each is not None)
             assert uses.reserved[at] == sum(each.reserved for each in held if each is not None)
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_the_amounts_of_one_tree_are_those_of_the_whole_fleet(world: World) -> None:
+    fleet = fleet_of(world)
+    for name in CLASSES:
+        for root, *amounts in zip(*tree_uses(fleet, name), strict=True):
+            found = amounts_of_tree(fleet, int(root)).get(name, (0, 0, 0, 0))
+            assert [*found] == amounts
 
 
 def test_a_class_that_no_provider_has_is_0_everywhere() -> None:

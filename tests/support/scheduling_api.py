@@ -9,6 +9,7 @@ import httpx
 
 from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
+from roost.placement.queries import QueryBudget
 from roost.placement.service import PlacementService
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
@@ -23,6 +24,7 @@ from roost.scheduler.selection.host_pools import HostPools
 from roost.web.auth import NoAuth
 from roost.web.auth.rules import PolicyRules
 from roost.web.dispatch import Application
+from roost.web.limits import Limits
 from support.clouds import NOW, Cloud, filled
 
 FLAVOR = {"name": "small", "vcpus": 1, "memory_mb": 1024, "disk_gb": 10}
@@ -58,8 +60,14 @@ async def scheduling(
     options: SchedulerOptions | None = None,
     gateway: Gateway | None = None,
     rules: PolicyRules | None = None,
+    *,
+    over_http: bool = False,
 ) -> AsyncIterator[SchedulingApi]:
-    """The operations on a scheduler of the cloud. ``gateway``: by default that of the ledger itself."""
+    """The operations on a scheduler of the cloud.
+
+    ``gateway``: by default that of the ledger itself. ``over_http``: lists have no ledger, as with placement
+    over HTTP.
+    """
     async with filled(folder / "roost.db", cloud) as ledger:
         records = RecordQueue(await open_sql_records(f"sqlite:///{folder / 'records.db'}", Retention()))
         chosen = options or SchedulerOptions()
@@ -69,7 +77,16 @@ async def scheduling(
         pools = JudgingPools(scheduler.table, chosen)
         judge = HostJudge(LocalUnclaimedGateway(ledger, pools), pools, lambda: NOW, None)
         placement = PlacementService(ledger)
-        service = SchedulerService(scheduler, records, chosen, ledger, placement=placement, judge=judge)
+        service = SchedulerService(
+            scheduler,
+            records,
+            chosen,
+            None if over_http else ledger,
+            clock=lambda: NOW,
+            placement=placement,
+            judge=judge,
+            queries=None if over_http else QueryBudget(ledger, Limits()),
+        )
         app: Application = create_app(service, NoAuth(), rules)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=SERVICE) as client:

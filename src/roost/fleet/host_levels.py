@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from roost.fleet.columns import Int64, Rows
 from roost.fleet.fleet import Fleet
+from roost.fleet.inventory_columns import CAPACITY_LIMIT
 
 LEVELS: Final = 32
 """Levels of a map: they fit five bits of a byte, and a screen has no more shades that differ."""
@@ -26,6 +27,15 @@ class TreeUses(NamedTuple):
     total: Int64
 
 
+class ClassAmounts(NamedTuple):
+    """Amounts of one resource class in one tree, as `TreeUses` has them of all."""
+
+    capacity: int
+    used: int
+    reserved: int
+    total: int
+
+
 def tree_uses(fleet: Fleet, resource_class: str) -> TreeUses:
     """Return the amounts of a resource class in each tree of the fleet.
 
@@ -34,7 +44,7 @@ def tree_uses(fleet: Fleet, resource_class: str) -> TreeUses:
     rows = fleet.rows()
     roots = rows[fleet.parent[rows] < 0]
     columns = fleet.inventory_columns(resource_class)
-    fleet.meter.spend_rows(2 * fleet.n_rows + 4 * columns.n)
+    fleet.meter.spend_rows(fleet.n_rows + columns.n)
     capacity, used = fleet.tree_totals(resource_class, roots)
     tree = fleet.root[columns.row[: columns.n]]
     # A sum of int32 over any number of rows of a fleet is exact in float64.
@@ -44,6 +54,22 @@ def tree_uses(fleet: Fleet, resource_class: str) -> TreeUses:
     )
     # An inventory may have a capacity below 0, which no user of a map expects.
     return TreeUses(roots, np.maximum(capacity, 0), used, reserved, total)
+
+
+def amounts_of_tree(fleet: Fleet, root: int) -> dict[str, ClassAmounts]:
+    """Return the amounts of each resource class of one tree, by class in order of name."""
+    rows = fleet.subtree(root)
+    classes = sorted(fleet.inventoried_classes())
+    fleet.meter.spend(len(rows) * len(classes))
+    found = {}
+    for name in classes:
+        columns = fleet.inventory_columns(name)
+        slots = [slot for row in rows if (slot := columns.slot(row)) >= 0]
+        if slots:
+            every = (columns.capacity, columns.used, columns.reserved, columns.total)
+            capacity, *others = (sum(map(column.item, slots)) for column in every)
+            found[name] = ClassAmounts(min(max(capacity, 0), CAPACITY_LIMIT), *others)
+    return found
 
 
 def levels(capacity: Int64, used: Int64, n: int = LEVELS) -> npt.NDArray[np.uint8]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from roost.nova.shadow.copied_calls import CopiedCalls
     from roost.placement.client import HttpPlacement
     from roost.placement.interface import Placement
+    from roost.placement.queries import QueryBudget
     from roost.records import RecordQueue
     from roost.scheduler.gateways import Gateway
     from roost.scheduler.gateways.foreign_groups import Members
@@ -73,7 +74,8 @@ class Process(Generic[Own_co]):
     - ``databases``: those that the parts have opened. ``hurries``: they have little time for each answer
       once the process has to end; otherwise a part sees to that. ``apis``: the last one gets every path that
       no other claims.
-    - ``ledger``: None: placement is another service, ``http_placement``.
+    - ``ledger``: None: placement is another service, ``http_placement``. ``queries``: the budget of all
+      queries on the ledger.
     - ``cells``: by name; they may change. ``conducted``: those whose conductors this process runs.
     - ``hosts`` and ``words``: the scheduler's, unless that is another service. ``words_before_runs``: words
       that come during a run count for the next one. ``seeds``: the seeds of its runs; None: random ones.
@@ -86,6 +88,7 @@ class Process(Generic[Own_co]):
     records: "RecordQueue"
     api: "Database | None" = None
     ledger: "Ledger | None" = None
+    queries: "QueryBudget | None" = None
     http_placement: "HttpPlacement | None" = None
     placement: "Placement"
     cells: "Mapping[str, Cell]"

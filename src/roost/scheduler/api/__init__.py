@@ -6,6 +6,8 @@ dry_runs         ``/v1/scheduler/check``, ``explain`` and ``what-if``: nothing i
 external         ``/v1/nova/external``: an order of hosts for a fork of Nova; nothing is claimed
 host_judge       the verdict on each host behind it
 records          ``/v1/scheduler/records``
+hosts            ``/v1/scheduler/hosts``: the hosts with what placement has of each
+fleet_map        ``/v1/scheduler/map``: the level and the state of every host
 results          ``/v1/scheduler/results``
 repeated         requests for hosts that are sent again, and claims that such requests have made
 kept_answers     answers to requests with an Idempotency-Key

@@ -27,6 +27,8 @@ from roost.scheduler.api.dry_runs import (
     what_if,
 )
 from roost.scheduler.api.external import ExternalRequest, OrderedHosts, order_hosts
+from roost.scheduler.api.fleet_map import FleetMap, FleetMapQuery, LayoutChanged, show_fleet_map
+from roost.scheduler.api.hosts import AmountsUnknown, RankedHostPage, RankedHostsQuery, list_ranked_hosts
 from roost.scheduler.api.records import RecordPage, RecordsQuery, list_records, show_record
 from roost.scheduler.api.refusals import (
     OF_ALTERNATES,
@@ -55,6 +57,7 @@ DEFAULT_RULES: Final = {
     "scheduler:what_if": SERVICE,
     "scheduler:order": SERVICE,
     "scheduler:results": SERVICE,
+    "scheduler:hosts": SERVICE,
     "scheduler:records": f"{PROJECT_READER} or role:service",
     "scheduler:records:all_projects": SERVICE,
 }
@@ -160,5 +163,23 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         show_record,
         answer=RunWithAttempts,
         raises=(NotFound,),
+    ),
+    Operation(
+        "GET",
+        "/v1/scheduler/hosts",
+        Rule("scheduler:hosts"),
+        list_ranked_hosts,
+        query=Query(RankedHostsQuery),
+        answer=RankedHostPage,
+        raises=(AmountsUnknown, Unavailable),
+    ),
+    Operation(
+        "GET",
+        "/v1/scheduler/map",
+        Rule("scheduler:hosts"),
+        show_fleet_map,
+        query=Query(FleetMapQuery),
+        answer=FleetMap,
+        raises=(AmountsUnknown, LayoutChanged, Unavailable),
     ),
 )

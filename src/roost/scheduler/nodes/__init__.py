@@ -11,6 +11,8 @@ labels           values that many nodes share
 aggregates       host aggregates and their metadata
 cells            the uuids of cells, and the cell that a request names
 zones            availability zones, as aggregates make them
+host_layout      all nodes in the order of maps, in groups of zone, label and cell
+node_amounts     what placement has of each node: capacity and use of one resource class
 outstanding      claims and assignments that no report contains yet
 numa_reports     NUMA topologies as reported, and the numbers of their cells
 numa_topologies  NUMA topologies with the use by claims since the report

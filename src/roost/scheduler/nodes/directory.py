@@ -48,6 +48,10 @@ class NodeDirectory(NodeColumns):
     def __len__(self) -> int:
         return len(self._names)
 
+    def indexes(self) -> list[int]:
+        """Return the indexes of all nodes, in the order in which they came."""
+        return [index for _, index in self._names]
+
     @property
     def tie_rank(self) -> Indexes:
         """The position of each node in the order that breaks ties, see `TieOrder`: intp[size]."""

@@ -46,6 +46,7 @@ class PlacementPart(ProcessPart[PlacementOptions]):
         process.ledger = await Ledger.open(process.open_database(options.database), process.clock)
         process.stack.push_async_callback(process.ledger.close)
         process.placement = PlacementService(process.ledger)
+        process.queries = QueryBudget(process.ledger, options.limits)
 
     def readiness(self, process: Process[PlacementOptions]) -> Sequence[HealthCheck]:
         if process.ledger is not None:
@@ -69,10 +70,9 @@ class PlacementApiPart(ProcessPart[PlacementOptions]):
         open_policy(options)
 
     async def open(self, process: Process[PlacementOptions]) -> None:
-        ledger, options = process.ledger, process.options
-        assert ledger is not None
+        ledger, options, queries = process.ledger, process.options, process.queries
+        assert ledger is not None and queries is not None
         prepare_feasibility(ledger)
-        queries = QueryBudget(ledger, options.limits)
         operations = [operation for api in process.apis for operation in api.operations]
         v1 = V1(ledger, options, queries, document_at, (*operations, *DOCUMENTED))
         process.stack.callback(v1.close)

@@ -126,6 +126,7 @@ class SchedulerApiPart(ProcessPart[SchedulingOptions]):
             hosts.refresh,
             placement=process.placement,
             judge=await _judge(process, hosts.table),
+            queries=process.queries,
         )
         application = create_app(
             service,

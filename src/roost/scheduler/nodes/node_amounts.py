@@ -1,0 +1,34 @@
+"""Amounts of nodes: what placement has of each, its whole tree of providers added up."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.columns import Int64, Rows
+from roost.fleet.host_levels import tree_uses
+from roost.scheduler.nodes.table import NodeTable
+
+
+class TreeAmounts(NamedTuple):
+    """Amounts of one resource class in the trees of some nodes: int64[n] each, see `TreeUses`.
+
+    They are 0 for a node that placement does not have.
+    """
+
+    capacity: Int64
+    used: Int64
+    reserved: Int64
+    total: Int64
+
+
+def node_amounts(table: NodeTable, fleet: Fleet, resource_class: str, nodes: Rows) -> TreeAmounts:
+    """Return the amounts of a resource class on nodes. ``nodes``: intp[n], indexes of the table."""
+    roots, *amounts = tree_uses(fleet, resource_class)
+    found = table.indexes_of_rows(fleet, roots)
+    there = found >= 0
+    fleet.meter.spend_rows(len(roots))
+    by_index = np.zeros((len(amounts), table.size), dtype=np.int64)
+    for column, each in zip(by_index, amounts, strict=True):
+        column[found[there]] = each[there]
+    return TreeAmounts(*by_index[:, nodes])
