@@ -7,6 +7,7 @@ The program:
 main, command_group                           the group of all commands, and the help of groups
 failures, standard_streams                    errors and exit status, standard streams
 completion, man, config, metrics              shell completion, manual pages, lists of options and metrics
+command_description                           the texts of a command, for manual pages and documents
 
 Commands that serve:
 

@@ -3,19 +3,17 @@
 Source: man-pages(7) for the sections and their order, groff_man(7) for the macros.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 import roost
-from roost.cli.failures import MEANINGS
+from roost.cli.command_description import CommandDescription, describe_commands
 from roost.model.errors import OperatorError
 from roost.process.durable_file import why_no_directory
 
 SECTION = "1"
-STATUS = tuple((str(status), meaning) for status, meaning in MEANINGS.items())
 
 
 @click.command(epilog="Example: roost man /usr/local/share/man/man1")
@@ -38,58 +36,35 @@ def man(directory: Path) -> None:
     click.echo(f"{len(pages)} page(s) written to {directory}", err=True)
 
 
-def manual_pages(
-    command: click.Command, path: Sequence[str], parent: click.Context | None = None
-) -> Iterator[tuple[str, str]]:
+def manual_pages(command: click.Command, path: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the manual pages of a command and of the commands below it.
 
-    Args:
-        path: the words of the command, as in ``("roost", "db", "verify")``.
-        parent: the context of the command above, whose settings a command inherits.
+    ``path``: the words of the command, as in ``("roost", "db", "verify")``.
 
     Yields:
         Name and text of each page, as in ``("roost-db-verify", ".TH ...")``.
     """
-    context = click.Context(command, parent, info_name=path[-1], **command.context_settings)
-    below = _below(command, context)
-    yield "-".join(path), _page(command, context, path, below)
-    for name, each in below:
-        yield from manual_pages(each, (*path, name), context)
+    for described in describe_commands(command, path):
+        yield "-".join(described.path), _page(described)
 
 
-def _below(command: click.Command, context: click.Context) -> list[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
-        return []
-    found = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
-    return [(name, each) for name, each in found if each is not None and not each.hidden]
-
-
-def _page(
-    command: click.Command,
-    context: click.Context,
-    path: Sequence[str],
-    below: list[tuple[str, click.Command]],
-) -> str:
-    name = "-".join(path)
-    paragraphs = _paragraphs(command.help or "")
-    summary = paragraphs[0].partition(". ")[0].rstrip(".") if paragraphs else name
-    usage = " ".join(command.collect_usage_pieces(context))
+def _page(command: CommandDescription) -> str:
+    name, summary = "-".join(command.path), command.summary
     lines = [
         f'.TH "{name.upper()}" "{SECTION}" "" "Roost {roost.__version__}" "Roost"',
         *(".SH NAME", rf"{_text(name)} \- {_text(summary[:1].lower() + summary[1:])}"),
-        *(".SH SYNOPSIS", rf"\fB{_text(' '.join(path))}\fR {_text(usage)}"),
+        *(".SH SYNOPSIS", rf"\fB{_text(' '.join(command.path))}\fR {_text(command.usage)}"),
         ".SH DESCRIPTION",
     ]
-    for number, paragraph in enumerate(paragraphs):
+    for number, paragraph in enumerate(command.paragraphs):
         lines += [".PP"] * (number > 0) + [_line(paragraph)]
-    options = [each.get_help_record(context) for each in command.get_params(context)]
-    lines += _definitions("OPTIONS", [record for record in options if record is not None])
-    lines += _definitions("COMMANDS", [(each, one.get_short_help_str(200)) for each, one in below])
-    if "Exit status:" not in (command.help or ""):
-        lines += _definitions("EXIT STATUS", STATUS)
-    if command.epilog and command.epilog.startswith("Example:"):
-        lines += [".SH EXAMPLE", ".nf", _line(command.epilog.removeprefix("Example:").strip()), ".fi"]
-    related = [path[:-1]] * (len(path) > 1) + [(*path, each) for each, _ in below]
+    lines += _definitions("OPTIONS", command.options)
+    lines += _definitions("COMMANDS", command.commands)
+    lines += _definitions("EXIT STATUS", command.statuses)
+    if command.example is not None:
+        lines += [".SH EXAMPLE", ".nf", _line(command.example), ".fi"]
+    related = [command.path[:-1]] * (len(command.path) > 1)
+    related += [(*command.path, each) for each, _ in command.commands]
     if related:
         references = ", ".join(rf"\fB{_text('-'.join(each))}\fR({SECTION})" for each in related)
         lines += [".SH SEE ALSO", references]
@@ -103,10 +78,6 @@ def _definitions(title: str, entries: Sequence[tuple[str, str]]) -> list[str]:
     for term, text in entries:
         lines += [".TP", rf"\fB{_text(term)}\fR", _line(text)]
     return lines
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [" ".join(each.split()) for each in re.split(r"\n\s*\n", text.strip()) if each.strip()]
 
 
 def _text(text: str) -> str:
