@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers libvirt nova test lint format demo bench nightly lock clean
+.PHONY: help venv servers libvirt nova test lint format docs demo bench nightly lock clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ lint: venv ## check style, formatting, types and the import rules
 format: venv ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+docs: venv ## build the site of documents into build/docs
+	PYTHONPATH=tools $(BIN)/python -m document_site
 
 demo: venv ## replay the demonstration workload
 	$(BIN)/roost replay demo

@@ -76,8 +76,9 @@ def test_files_exist(page: Path) -> None:
 
 @cache
 def texts() -> tuple[str, ...]:
-    """All modules of the package and of the tests."""
-    return tuple(file.read_text() for folder in (SOURCE, ROOT / "tests") for file in folder.rglob("*.py"))
+    """All modules of the package, of the tests and of the tools."""
+    folders = (SOURCE, ROOT / "tests", ROOT / "tools")
+    return tuple(file.read_text() for folder in folders for file in folder.rglob("*.py"))
 
 
 @cache
