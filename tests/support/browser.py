@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from support.waiting import patience
 
@@ -39,6 +39,7 @@ def chromium() -> Iterator[Browser]:
     """Run Chromium without a window. Skips the test if it is not installed."""
     if not CHROMIUM.exists():
         pytest.skip(NOT_INSTALLED)
+    expect.set_options(timeout=patience(20) * 1000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=FLAGS, timeout=patience(60) * 1000

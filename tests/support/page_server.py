@@ -58,8 +58,7 @@ class PageServer:
                 reply = server.find(self.path)
                 self.send_response(reply.status)
                 self.send_header("Content-Type", reply.media_type)
-                self.send_header("Content-Security-Policy", policy)
-                for name, value in reply.headers.items():
+                for name, value in {"Content-Security-Policy": policy, **reply.headers}.items():
                     self.send_header(name, value)
                 if reply.parts is None:
                     body = reply.body.encode() if isinstance(reply.body, str) else reply.body
