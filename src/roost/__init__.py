@@ -21,6 +21,7 @@ scheduler  from a request spec to claimed hosts
 conductor  build requests, and the work of cells
 nova       the bridge to an existing Nova cloud: its calls, databases and notifications
 server     the programs
+dashboard  pages for people
 cli        the commands
 bench      benchmarks, and replays of workloads
 """

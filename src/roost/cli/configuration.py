@@ -31,6 +31,7 @@ READ_GROUPS: Mapping[str, Set[str]] = {
     "agent": {"DEFAULT", "agent", "cyborg", "neutron", "placement", "tracing", *_DRIVERS},
     "cell-conductor": {*_SERVES, *_DECIDES, *_CONDUCTS, *_CELLS},
     "conductor": {*_SERVES, *_DECIDES, *_CONDUCTS, *_CELLS},
+    "dashboard": {*_SERVES, *_DECIDES, *_CELLS, "dashboard"},
     "db": {
         "api_database",
         "neighbours",
@@ -45,7 +46,7 @@ READ_GROUPS: Mapping[str, Set[str]] = {
     "scheduler": {*_SERVES, *_DECIDES},
     "serve": _SERVES,
     "token": {"DEFAULT", "api", "oslo_policy"},
-    "up": {*_SERVES, *_DECIDES, *_CONDUCTS, *_CELLS},
+    "up": {*_SERVES, *_DECIDES, *_CONDUCTS, *_CELLS, "dashboard"},
 }
 """Command -> groups that it reads. ``cell_NAME`` stands for the groups of all cells."""
 
@@ -93,6 +94,7 @@ SYSTEM_GROUPS = {
     "agent": "roost.agent.options:AgentOptions",
     "api_database": "roost.state.api_database.tables:ApiDatabaseOptions",
     "conductor": "roost.server.options:ConductingOptions",
+    "dashboard": "roost.dashboard.options:DashboardOptions",
     "libvirt": "roost.agent.drivers.libvirt.options:LibvirtOptions",
     "neighbours": "roost.server.neighbours.options:NeighbourOptions",
     "nova_bridge": "roost.nova.options:BridgeOptions",

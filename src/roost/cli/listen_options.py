@@ -13,6 +13,9 @@ from roost.model.errors import OperatorError
 from roost.server.workers.listeners import Address, UnixAddress
 from roost.server.workers.tls import Tls
 
+_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses of this machine instead of those that mean all of them."""
+
 
 @dataclass(frozen=True)
 class ListenOptions:
@@ -25,6 +28,15 @@ class ListenOptions:
     def host(self) -> str | None:
         """The host; None for a UNIX socket, which other machines cannot reach."""
         return self.address.host if isinstance(self.address, Address) else None
+
+    @property
+    def url(self) -> str | None:
+        """The URL at which people on this machine reach it; None for a UNIX socket."""
+        where = self.address
+        if not isinstance(where, Address):
+            return None
+        here = Address(_HERE.get(where.host, where.host), where.port)
+        return f"{'http' if self.tls is None else 'https'}://{here}"
 
     def __str__(self) -> str:
         """Return the URL for messages; for a UNIX socket its path."""

@@ -53,6 +53,7 @@ COMMANDS = {
     "completion": "roost.cli.completion:completion",
     "conductor": "roost.cli.programs:conductor",
     "config": "roost.cli.config:config",
+    "dashboard": "roost.cli.programs:dashboard",
     "db": "roost.cli.db:db",
     "doctor": "roost.cli.doctor:doctor",
     "events": "roost.cli.events:events",

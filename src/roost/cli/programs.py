@@ -38,6 +38,7 @@ SCHEDULER_PORT = 8779
 CONDUCTOR_PORT = 8780
 CELL_PORT = 8781
 NOVA_PORT = 8782
+DASHBOARD_PORT = 8783
 NEIGHBOURS_PORT = 9696
 
 
@@ -130,6 +131,25 @@ def scheduler(serving: ServingOptions, database: str | None) -> None:
     serve_program("scheduler", read_scheduling_options, serving, "scheduler", database)
 
 
+@click.command(epilog="Example: roost dashboard --config-file roost.conf")
+@placement_database
+@serving_at(DASHBOARD_PORT)
+def dashboard(serving: ServingOptions, database: str | None) -> None:
+    """Serve the dashboard: pages of the fleet, its hosts, instances and decisions, and of refusals.
+
+    It reads the ledger of [placement_database], the records, the API database and the cells, and writes
+    none of them. What users do there goes to the conductor of [dashboard] conductor_endpoint, with their own
+    tokens. Options come from configuration files; the environment (OS_<GROUP>__<OPTION>) overrides files,
+    and --set overrides both.
+    """
+    from roost.server.options import read_scheduling_options
+
+    tell_options(serving.source, "dashboard", schedules=True)
+    if serving.rules.workers != 1:
+        raise click.UsageError("the dashboard is one process: start several of them, not --workers")
+    serve_program("dashboard", read_scheduling_options, serving, "dashboard", database)
+
+
 @click.command(epilog="Example: roost conductor --config-file roost.conf")
 @serving_at(CONDUCTOR_PORT)
 def conductor(serving: ServingOptions) -> None:
@@ -202,7 +222,15 @@ def serve_program(
             "no database: give --database, or set connection in [placement_database] of a configuration file"
         )
     program = Program(
-        command, read, configured, options, serving.insecure, rules, listening.host, listening.tls
+        command,
+        read,
+        configured,
+        options,
+        serving.insecure,
+        rules,
+        listening.host,
+        listening.url,
+        listening.tls,
     )
     program.check()
     listeners = listen(listening.address, rules.workers)

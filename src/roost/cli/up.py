@@ -35,7 +35,7 @@ from roost.server.all_in_one.server import serve
 from roost.server.all_in_one.system import System, SystemOptions, configured_cells, read_system_options
 from roost.server.programs import check_exposure, check_options
 from roost.server.workers.database_wait import on_servers, open_when_there, tell_away
-from roost.server.workers.listeners import Address, UnixAddress, listen
+from roost.server.workers.listeners import UnixAddress, listen
 from roost.state.api_database.cell_mappings import CELL0
 
 DEFAULT_HOSTS = 100
@@ -171,6 +171,7 @@ def up(
         async with instrumented(metrics, options.tracing) as watch, AsyncExitStack() as stack:
             system = await _open_when_there(stack, partial(open_, layout), options)
             system.report().on_signal()
+            system.address = listening.url
             keep_what_is_loaded()
 
             def announce() -> None:
@@ -211,10 +212,8 @@ def _announce(data_dir: Path, layout: SystemLayout, listening: ListenOptions) ->
 def _profile(listening: ListenOptions, auth_strategy: str) -> ClientProfile:
     """Return the profile by which commands on this machine find the system and trust its certificate."""
     where, tls = listening.address, listening.tls
-    here = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-    address = Address(here.get(where.host, where.host), where.port) if isinstance(where, Address) else None
     return ClientProfile(
-        url=f"{'http' if tls is None else 'https'}://{address or 'localhost'}",
+        url=listening.url or f"{'http' if tls is None else 'https'}://localhost",
         socket=str(where.path) if isinstance(where, UnixAddress) else None,
         certificate=None if tls is None else str(tls.certificate),
         token=NO_TOKEN if auth_strategy == "noauth2" else None,

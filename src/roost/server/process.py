@@ -81,6 +81,7 @@ class Process(Generic[Own_co]):
       that come during a run count for the next one. ``seeds``: the seeds of its runs; None: random ones.
       ``members``: those of server groups, for a placement service without groups; None: those of the API
       database.
+    - ``address``: the URL at which people on this machine reach the process; None if it is not known.
     - ``sections``: of the report of the process. ``stops``: called in the event loop when the process has to
       end, to end waits of requests.
     """
@@ -125,6 +126,7 @@ class Process(Generic[Own_co]):
         self.apis: list[Api] = []
         self.sections: dict[str, Describe] = {}
         self.stops: list[Callable[[], object]] = []
+        self.address: str | None = None
 
     def open_database(self, url: DatabaseUrl | str) -> Database:
         """Open a database. Raises `StorageError`."""

@@ -65,6 +65,7 @@ PARTS: Final = {
     "nova_attempts": f"{_HERE}.nova_upkeep:NovaAttemptsPart",
     "nova_calls": f"{_HERE}.nova:NovaCallsPart",
     "nova_shadow": f"{_HERE}.nova_shadow:NovaShadowPart",
+    "dashboard": "roost.dashboard.part:DashboardPart",
     "placement_api": f"{_HERE}.placement:PlacementApiPart",
 }
 """The module and the class of each part, in the order in which the parts of a process open.
@@ -117,6 +118,7 @@ COMMANDS: Final = {
         "nova_shadow",
         ready=("placement", "nova_hosts", "nova_calls", "nova_shadow"),
     ),
+    "dashboard": _has(*_DECIDING, "cells", "dashboard", ready=("placement", "hosts")),
     "neighbours": _has("neighbours", ready=("neighbours",)),
     "up": _has(
         *_DECIDING,
@@ -130,6 +132,7 @@ COMMANDS: Final = {
         "super_conductor",
         "conductor_api",
         "scheduler_api",
+        "dashboard",
         "placement_api",
         ready=("api_database", "placement"),
     ),
@@ -189,6 +192,7 @@ class Program(Generic[Options]):
       the command line and of the start.
     - ``insecure``: the operator allows other machines to be served without authentication.
     - ``rules``: the limits of supervision. ``host``: the address where it listens; None for a UNIX socket.
+      ``address``: the URL at which people on this machine reach it.
     - ``metrics``: the folder that workers publish their metrics to.
     """
 
@@ -199,6 +203,7 @@ class Program(Generic[Options]):
     insecure: bool
     rules: SupervisionRules
     host: str | None = None
+    address: str | None = None
     tls: Tls | None = None
     metrics: Path | None = None
 
@@ -238,6 +243,7 @@ class Program(Generic[Options]):
     async def open(self, stack: AsyncExitStack) -> ServedApplication:
         """Open the parts of this worker process; the stack closes them. Raises `OperatorError`."""
         process = Process(self.options, COMMANDS[self.command].parts, stack)
+        process.address = self.address
         await open_parts(process, process.parts)
         return served(process, self.command)
 

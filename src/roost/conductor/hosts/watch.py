@@ -92,7 +92,7 @@ class ServiceWatch:
     seen as up for that long. ``monotonic``: the clock of the observation; ``clock``: seconds since the epoch.
 
     Changes between two looks are written as events. Changes before the first look are not, except that the
-    database of a cell is away, or answers again.
+    database of a cell is away, or answers again. With ``writes_events`` False, it only looks.
     """
 
     def __init__(
@@ -104,7 +104,9 @@ class ServiceWatch:
         times: LeaseTimes = LeaseTimes(),  # noqa: B008 - it is frozen
         monotonic: Callable[[], float] = time.monotonic,
         clock: Callable[[], float] = time.time,
+        writes_events: bool = True,
     ) -> None:
+        self._writes_events = writes_events
         self._api = api
         self._cells = cells
         self._down_seconds = down_seconds
@@ -134,7 +136,8 @@ class ServiceWatch:
             self._outages.pop(gone or "", None)
         looks = [self._look_at(name, cell.database) for name, cell in cells.items()]
         await asyncio.gather(self._look_at(None, self._api), *looks)
-        await self._write_events()
+        if self._writes_events:
+            await self._write_events()
 
     def services(self, kinds: frozenset[str] | None = None) -> list[SeenLease]:
         """Return the leases of some kinds as last seen, in order of cells and names.

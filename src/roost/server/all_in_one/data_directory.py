@@ -26,6 +26,7 @@ def in_directory(source: Source, directory: Path) -> Source:
             *_databases(directory),
             *_records(directory),
             Setting("api", "auth_strategy", "noauth2"),
+            Setting("dashboard", "directory", str(directory.resolve() / "dashboard")),
         ),
     )
 

@@ -29,7 +29,7 @@ from roost.state.api_database.cell_mappings import CELL0, cell_options, section_
 from roost.state.cell_database.cell import GONE, changed
 from roost.storage import Database, DatabaseUrl
 
-APIS: Final = {"conductor_api", "scheduler_api", "placement_api"}
+APIS: Final = {"conductor_api", "scheduler_api", "dashboard", "placement_api"}
 """The parts that are open only while the system serves requests."""
 
 MOST = 10_000_000

@@ -1,0 +1,20 @@
+"""The dashboard: pages of the fleet, its hosts, instances and decisions, and of why a request was refused.
+
+A page is a function from a view to HTML. A view is a frozen struct, which is made by queries and is also the
+JSON twin of the page. Browsers hold no fleet: the server counts.
+
+    addresses         the addresses of all pages
+    app               the application: its operations and policy rules
+    asset_operations  the operation that serves files of ``assets``
+    assets            style, scripts and the files of npm packages
+    conventions       heads of responses, forms of errors, compression
+    fleet_layout      the order of all nodes on the map
+    html              HTML that all pages share
+    options           the options of [dashboard]
+    page              a page as an operation
+    pages             views as HTML
+    part              the part of processes that serves the dashboard
+    service           the parts of the process that pages read from
+    session           login, sealed sessions, and checks of requests
+    views             the views of pages
+"""

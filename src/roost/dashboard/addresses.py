@@ -1,0 +1,43 @@
+"""The addresses of the dashboard's pages: the one place that knows them."""
+
+from typing import Final
+from urllib.parse import quote, urlencode
+
+ROOT: Final = "/ui"
+ASSETS: Final = "/ui/assets/"
+LOGIN: Final = "/ui/login"
+LOGOUT: Final = "/ui/logout"
+MAP: Final = "/ui/map"
+MAP_LAYOUT: Final = "/ui/map/layout"
+MAP_LEVELS: Final = "/ui/map/levels"
+MAP_HOST: Final = "/ui/map/host"
+HOSTS: Final = "/ui/hosts"
+INSTANCES: Final = "/ui/instances"
+DECISIONS: Final = "/ui/decisions"
+CELLS: Final = "/ui/cells"
+EVENTS: Final = "/ui/events"
+FLAVORS: Final = "/ui/flavors"
+WHAT_IF: Final = "/ui/what-if"
+LIVE: Final = "/ui/live"
+ACTIONS: Final = "/ui/actions"
+
+
+def host(uuid: str) -> str:
+    """Return the address of a host, by the uuid of its root provider."""
+    return f"{HOSTS}/{quote(uuid, safe='')}"
+
+
+def instance(uuid: str) -> str:
+    """Return the address of an instance."""
+    return f"{INSTANCES}/{quote(uuid, safe='')}"
+
+
+def decision(run: str) -> str:
+    """Return the address of a decision, by the id of its run."""
+    return f"{DECISIONS}/{quote(run, safe='')}"
+
+
+def with_query(path: str, **query: object) -> str:
+    """Return an address with a query, without the parameters that are None or empty."""
+    given = {name: value for name, value in query.items() if value not in (None, "")}
+    return f"{path}?{urlencode(given)}" if given else path

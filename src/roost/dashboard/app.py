@@ -1,0 +1,60 @@
+"""The application of the dashboard: its operations, and the rules of who may see them."""
+
+from typing import Final
+
+import falcon.asgi
+from oslo_policy.policy import RuleDefault
+
+from roost.conductor import http as conductor_api
+from roost.dashboard.asset_operations import ASSET_OPERATIONS
+from roost.dashboard.conventions import DashboardConventions
+from roost.dashboard.page import Page
+from roost.dashboard.pages.overview import OVERVIEW
+from roost.dashboard.service import FLEET_RULE, SESSION_RULE, DashboardService
+from roost.dashboard.session.guard import RequestGuard
+from roost.dashboard.session.login import LOGIN_OPERATIONS
+from roost.ledger import LedgerBusy
+from roost.placement.options import PlacementOptions
+from roost.records import RecordsError
+from roost.scheduler.api.app import default_rules as scheduler_rules
+from roost.storage import StorageError
+from roost.web.app import Kernel
+from roost.web.app import create_app as create_web_app
+from roost.web.forwarded import through_proxies
+from roost.web.operation import Operation
+from roost.web.policy import ADMIN
+from roost.web.request import Request
+
+DASHBOARD_RULES: Final = {FLEET_RULE: ADMIN, SESSION_RULE: "@"}
+"""The policy rules as they are without a policy file. Instances and decisions have the rules of the APIs."""
+
+PAGES: Final[tuple[Page, ...]] = (OVERVIEW,)
+"""All pages. A new page is one row here."""
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *LOGIN_OPERATIONS,
+    *ASSET_OPERATIONS,
+    *(page.operation() for page in PAGES),
+)
+
+
+def create_app(service: DashboardService, options: PlacementOptions) -> falcon.asgi.App:  # type: ignore[type-arg]
+    """Return the application of the dashboard."""
+    proxies = options.proxies
+    kernel = Kernel(
+        service,
+        service.sessions,
+        service.policy,
+        DashboardConventions(),
+        unavailable=(LedgerBusy, RecordsError, StorageError),
+        request_type=Request if proxies is None else through_proxies(Request, proxies),
+        middleware=(RequestGuard(service.options.hosts),),
+        body_seconds=options.limits.body_seconds,
+    )
+    return create_web_app(OPERATIONS, kernel)
+
+
+def default_rules() -> list[RuleDefault]:
+    """Return the rules without a policy file: the dashboard's own, and those of the APIs that it shows."""
+    own = [RuleDefault(name, check, scope_types=["project"]) for name, check in DASHBOARD_RULES.items()]
+    return [*own, *conductor_api.default_rules(), *scheduler_rules()]

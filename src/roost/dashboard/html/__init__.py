@@ -1,0 +1,7 @@
+"""HTML that all pages share. Text is escaped by htpy; nothing here marks text as safe.
+
+shell       the frame of a page: head, navigation, foot
+error_page  the pages of errors
+values      numbers, times, names and amounts as text
+bars        bars of use and of steps, as SVG
+"""

@@ -1,0 +1,124 @@
+"""The part of processes that serves the dashboard."""
+
+import sys
+import time
+from urllib.parse import urlsplit
+
+import msgspec
+
+from roost.conductor.events.reader import EventReader
+from roost.conductor.history.views import Histories
+from roost.conductor.hosts.cells import CellRegistry
+from roost.conductor.hosts.lookup import HostLookup
+from roost.conductor.hosts.watch import ServiceWatch
+from roost.conductor.instances.views import InstanceViews
+from roost.conductor.words.words import Words
+from roost.dashboard.addresses import LIVE, LOGIN, ROOT
+from roost.dashboard.app import create_app, default_rules
+from roost.dashboard.fleet_layout import FleetLayouts
+from roost.dashboard.options import DashboardOptions
+from roost.dashboard.service import CloudReads, DashboardService
+from roost.dashboard.session.authenticator import SessionAuthenticator
+from roost.dashboard.session.ended import EndedSessions
+from roost.dashboard.session.guard import host_of
+from roost.dashboard.session.login import LoginDesk
+from roost.dashboard.session.login_limit import LoginLimit
+from roost.dashboard.session.login_methods import LoginMethods
+from roost.dashboard.session.one_time import OneTimeToken
+from roost.dashboard.session.seal import SessionSeal, session_key
+from roost.placement.access import open_authenticator
+from roost.scheduler import Scheduler
+from roost.server.options import SchedulingOptions
+from roost.server.process import Api, Process, ProcessPart
+from roost.state.api_database.request_reads import Requests
+from roost.web.auth.rules import PolicyRules
+from roost.web.policy import Policy
+
+
+class DashboardPart(ProcessPart[SchedulingOptions]):
+    """The dashboard on the ledger, the hosts, the records and the API database of this process."""
+
+    def check(self, options: SchedulingOptions) -> None:
+        options.source.read(DashboardOptions)
+        _policy(options)
+
+    async def open(self, process: Process[SchedulingOptions]) -> None:
+        options = process.options
+        own = _reached(options.source.read(DashboardOptions), process.address)
+        assert isinstance(process.scheduler, Scheduler) and process.hosts is not None
+        table = process.hosts.table
+        zone = options.scheduler.default_availability_zone
+        layouts = FleetLayouts(table, zone, own.rack_key)
+        process.stack.callback(layouts.close)
+        desk = _desk(process, own)
+        service = DashboardService(
+            options=own,
+            ledger=process.ledger,
+            table=table,
+            layouts=layouts,
+            default_zone=zone,
+            scheduler=process.scheduler,
+            records=process.records,
+            cloud=_cloud(process),
+            sessions=desk.sessions,
+            desk=desk,
+            policy=_policy(options),
+            actions=None,
+            clock=process.clock,
+        )
+        process.apis.append(Api(create_app(service, options), (ROOT,), long_polls=(LIVE,)))
+
+
+def _reached(own: DashboardOptions, address: str | None) -> DashboardOptions:
+    """Return the options with the name of the address where the process listens."""
+    name = None if address is None else urlsplit(address).netloc
+    return own if name is None else msgspec.structs.replace(own, hosts=(*own.hosts, host_of(name)))
+
+
+def _desk(process: Process[SchedulingOptions], own: DashboardOptions) -> LoginDesk:
+    options = process.options
+    seal, ended = SessionSeal(session_key(own.folder)), EndedSessions(own.folder, process.clock)
+    inner = open_authenticator(options)
+    sessions = SessionAuthenticator(inner, seal, ended, process.clock, f"{ROOT}/assets/")
+    once = None
+    if options.auth_strategy == "noauth2":
+        path = None if own.folder is None else own.folder / "address"
+        once = OneTimeToken(f"{process.address or ''}{LOGIN}", path)
+    address = f"{process.address or ''}{ROOT}" if once is None else once.address
+    # Not into the log: the address may have the token of a session.
+    print(f"roost: dashboard at {address}", file=sys.stderr)
+    methods = LoginMethods(once, secure=process.address is not None and process.address.startswith("https"))
+    limit = LoginLimit(own.logins_per_minute, time.monotonic)
+    return LoginDesk(own, inner, sessions, seal, ended, methods, limit)
+
+
+def _cloud(process: Process[SchedulingOptions]) -> CloudReads | None:
+    api, cells = process.api, process.cells
+    if api is None:
+        return None
+    watch = _watch(process)
+    words = Words(api, cells, process.placement, process.clock)
+    return CloudReads(
+        api,
+        cells,
+        InstanceViews(Requests(api), cells, process.placement),
+        Histories(api, cells, process.records),
+        HostLookup(api, cells, words),
+        CellRegistry(api, cells, watch, words),
+        watch,
+        EventReader(api, cells, watch),
+    )
+
+
+def _watch(process: Process[SchedulingOptions]) -> ServiceWatch:
+    """Return the super conductor's watch, if the process has one, else one that writes no events."""
+    if "super_conductor" in process.parts:
+        return process.super_conductor.watch
+    assert process.api is not None
+    watch = ServiceWatch(process.api, process.cells, clock=process.clock, writes_events=False)
+    process.run_for_ever("watch", watch.run())
+    return watch
+
+
+def _policy(options: SchedulingOptions) -> Policy:
+    return Policy(PolicyRules(default_rules(), options.source, options.enforce_new_defaults))

@@ -1,0 +1,87 @@
+"""The parts of the process that pages read from, and the rules of who sees what."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from roost.conductor.events.reader import EventReader
+from roost.conductor.history.views import Histories
+from roost.conductor.hosts.cells import CellRegistry
+from roost.conductor.hosts.lookup import HostLookup
+from roost.conductor.hosts.watch import ServiceWatch
+from roost.conductor.instances.views import InstanceViews
+from roost.dashboard.fleet_layout import FleetLayouts
+from roost.dashboard.options import DashboardOptions
+from roost.dashboard.session.authenticator import SessionAuthenticator
+from roost.dashboard.session.login import LoginDesk
+from roost.ledger import Ledger
+from roost.model.visibility import Viewer
+from roost.records import RecordQueue
+from roost.scheduler import Scheduler
+from roost.scheduler.nodes.table import NodeTable
+from roost.state.cell_database import Cell
+from roost.storage import Database
+from roost.web.auth import Identity
+from roost.web.policy import Policy
+
+FLEET_RULE = "dashboard:fleet"
+"""The policy rule of pages that show hosts of the whole cloud."""
+
+SESSION_RULE = "dashboard:session"
+"""The policy rule of what every user with a session may do: log out."""
+
+
+class ActionClient(Protocol):
+    """Sends a request to the conductor with a user's own token."""
+
+    async def send(
+        self, token: str, method: str, path: str, body: Mapping[str, object] | None = None
+    ) -> tuple[int, object]:
+        """Send a request and return the status and the decoded body of the response.
+
+        Raises `roost.dashboard.actions.client.UnknownOutcome`, `roost.web.errors.Unavailable`.
+        """
+
+
+@dataclass(frozen=True)
+class CloudReads:
+    """The readers of a cloud with an API database: of cells, hosts, instances, histories and events."""
+
+    api: Database
+    cells: Mapping[str, Cell]
+    instances: InstanceViews
+    histories: Histories
+    hosts: HostLookup
+    registry: CellRegistry
+    watch: ServiceWatch
+    events: EventReader
+
+
+@dataclass(frozen=True)
+class DashboardService:
+    """The parts that pages read from.
+
+    - ``ledger``: None: placement is reached over HTTP, and the pages have no fleet.
+    - ``table``: the compute nodes. ``scheduler``: explains and supposes; it is never asked to claim.
+    - ``cloud``: None: there is no API database, so there are no cells, instances and events.
+    - ``actions``: carries out what users do; None: the dashboard only shows.
+    - ``clock``: seconds since the epoch.
+    """
+
+    options: DashboardOptions
+    ledger: Ledger | None
+    table: NodeTable
+    layouts: FleetLayouts
+    default_zone: str
+    scheduler: Scheduler
+    records: RecordQueue
+    cloud: CloudReads | None
+    sessions: SessionAuthenticator
+    desk: LoginDesk
+    policy: Policy
+    actions: ActionClient | None
+    clock: Callable[[], float]
+
+    def is_operator(self, identity: Identity) -> bool:
+        """Return whether an identity may see the pages of the whole cloud."""
+        return self.policy.viewer(identity, FLEET_RULE) is Viewer.OPERATOR
