@@ -18,6 +18,7 @@ CELLS: Final = "/ui/cells"
 EVENTS: Final = "/ui/events"
 FLAVORS: Final = "/ui/flavors"
 WHAT_IF: Final = "/ui/what-if"
+SEARCH: Final = "/ui/search"
 LIVE: Final = "/ui/live"
 ACTIONS: Final = "/ui/actions"
 

@@ -13,14 +13,22 @@ from roost.web.conventions import Conventions
 from roost.web.errors import HTTPError, Unauthorised
 from roost.web.request import Request, Response
 
-POLICY: Final = (
+_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; worker-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-"""The content security policy of all pages: nothing from elsewhere, nothing inline, no eval."""
+"""The content security policy: nothing from elsewhere, nothing inline, no eval."""
+
+
+def content_policy(nonce: str | None = None) -> str:
+    """Return the content security policy of a response. ``nonce``: of a page that htmx works on."""
+    if nonce is None:
+        return _POLICY
+    scripts = _POLICY.replace("script-src 'self'", f"script-src 'self' 'nonce-{nonce}'")
+    return f"{scripts}; require-trusted-types-for 'script'; trusted-types htmx roost roost-page"
+
 
 HEADERS: Final = {
-    "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "same-origin",
@@ -50,6 +58,8 @@ class DashboardConventions(Conventions):
     def finish(self, req: Request, resp: Response) -> None:
         for name, value in HEADERS.items():
             resp.set_header(name, value)
+        if resp.get_header("content-security-policy") is None:
+            resp.set_header("content-security-policy", content_policy())
         if resp.get_header("cache-control") is None:
             resp.set_header("cache-control", "no-store")
         if resp.data is not None:

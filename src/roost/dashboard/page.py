@@ -1,5 +1,6 @@
 """A page: an operation whose answer is a view, shown as HTML or as JSON."""
 
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -9,7 +10,7 @@ import htpy as h
 import msgspec
 from msgspec import Meta
 
-from roost.dashboard.conventions import wants_json
+from roost.dashboard.conventions import content_policy, wants_json
 from roost.dashboard.html.shell import Viewing, shell
 from roost.dashboard.service import DashboardService
 from roost.model.visibility import Viewer, visible
@@ -38,6 +39,7 @@ class Page:
     - ``view``: ``view(service, req, **path_parameters)`` returns the view, a frozen struct.
     - ``html``: ``html(view, viewing)`` returns the content of the page.
     - ``title``: of the view. ``here``: the address of its entry in the navigation.
+      ``wide``: the content has no maximum width.
     - ``rule``: the policy rule. With ``all_projects`` the viewer gets the part of the view that they may see.
     """
 
@@ -48,6 +50,7 @@ class Page:
     title: Callable[[Any], str]
     here: str = ""
     query: type[PageQuery] = PageQuery
+    wide: bool = False
 
     def operation(self) -> Operation:
         """Return the operation that serves the page."""
@@ -62,8 +65,16 @@ class Page:
             resp.data = msgspec.json.encode(view)
             return
         viewing = viewing_of(service, req, timed=issubclass(self.query, TimedQuery))
-        resp.content_type = falcon.MEDIA_HTML
-        resp.data = shell(viewing, self.title(view), self.html(view, viewing), here=self.here).encode()
+        show(resp, viewing, self.title(view), self.html(view, viewing), here=self.here, wide=self.wide)
+
+
+def show(
+    resp: Response, viewing: Viewing, title: str, content: h.Node, *, here: str = "", wide: bool = False
+) -> None:
+    """Fill a response with a page."""
+    resp.content_type = falcon.MEDIA_HTML
+    resp.set_header("content-security-policy", content_policy(viewing.nonce))
+    resp.data = shell(viewing, title, content, here=here, wide=wide).encode()
 
 
 def viewing_of(service: DashboardService, req: Request, *, timed: bool = False) -> Viewing:
@@ -77,6 +88,7 @@ def viewing_of(service: DashboardService, req: Request, *, timed: bool = False) 
         req.relative_uri,
         at=getattr(req.query, "at", None),
         timed=timed,
+        nonce=secrets.token_urlsafe(16),
     )
 
 

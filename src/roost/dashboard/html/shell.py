@@ -7,29 +7,32 @@ import htpy as h
 from roost import __version__
 from roost.dashboard import addresses
 from roost.dashboard.assets import asset
+from roost.dashboard.html.icons import icon
 
 NAVIGATION = (
-    ("Overview", addresses.ROOT, False),
-    ("Map", addresses.MAP, False),
-    ("Hosts", addresses.HOSTS, False),
-    ("Instances", addresses.INSTANCES, True),
-    ("Decisions", addresses.DECISIONS, True),
-    ("Cells", addresses.CELLS, False),
-    ("Events", addresses.EVENTS, False),
-    ("Flavors", addresses.FLAVORS, False),
-    ("What if", addresses.WHAT_IF, False),
+    ("Overview", "overview", addresses.ROOT, False),
+    ("Fleet map", "map", addresses.MAP, False),
+    ("Hosts", "hosts", addresses.HOSTS, False),
+    ("Instances", "instances", addresses.INSTANCES, True),
+    ("Decisions", "decisions", addresses.DECISIONS, True),
+    ("Cells", "cells", addresses.CELLS, False),
+    ("Events", "events", addresses.EVENTS, False),
+    ("Flavors", "flavors", addresses.FLAVORS, False),
+    ("What if", "what-if", addresses.WHAT_IF, False),
 )
-"""Title and address of each page in the navigation, and whether it is for users of a project too."""
+"""Title, icon and address of each page in the navigation, and whether it is for users of a project too."""
 
-
-_HTMX = ("htmx.min.js", "hx-csp.min.js", "hx-sse.min.js")
+_STYLES = ("roost.css", "figures.css")
+_HTMX = ("vendor/hx-csp.min.js", "vendor/hx-sse.min.js")
+_HTMX_CONFIG = '{"extensions": "hx-csp,sse", "includeIndicatorCSS": false, "history": false}'
 
 
 class Viewing(NamedTuple):
     """The viewer of a page: the name, whether it is an operator, and the guard of the session.
 
     ``address``: of this page with its query. ``at``: the past that is shown, None: the present. ``timed``:
-    the page has a past.
+    the page has a past. ``nonce``: of this response, for the elements that htmx may act on: each has it in
+    ``hx-nonce``, so that text of others that became an element would do nothing.
     """
 
     user: str | None
@@ -38,6 +41,7 @@ class Viewing(NamedTuple):
     address: str
     at: str | None = None
     timed: bool = False
+    nonce: str | None = None
 
     @classmethod
     def of_nobody(cls) -> "Viewing":
@@ -45,62 +49,95 @@ class Viewing(NamedTuple):
         return cls(None, False, None, addresses.ROOT)
 
 
-def shell(viewing: Viewing, title: str, content: h.Node, *, here: str = "") -> str:
-    """Return a whole page. ``here``: the address of its entry in the navigation."""
-    guard = [] if viewing.guard is None else [h.meta(name="roost-session", content=viewing.guard)]
+def shell(viewing: Viewing, title: str, content: h.Node, *, here: str = "", wide: bool = False) -> str:
+    """Return a whole page. ``here``: the address of its entry in the navigation. ``wide``: the content has
+    no maximum width."""
+    if viewing.user is None:
+        body: h.Node = h.main("#main.gate", tabindex="-1")[content]
+    else:
+        main = h.main("#main", class_=["main", wide and "wide"], tabindex="-1")
+        body = h.div(".shell")[_navigation(viewing, here), main[content]]
     page = h.html(lang="en")[
         h.head[
             h.meta(charset="utf-8"),
             h.meta(name="viewport", content="width=device-width, initial-scale=1"),
-            h.meta(name="color-scheme", content="light dark"),
-            h.meta(name="htmx-config", content='{"includeIndicatorCSS": false, "allowEval": false}'),
-            guard,
             h.title[f"{title} · Roost"],
-            h.link(rel="icon", href=asset("roost.svg"), type="image/svg+xml"),
-            h.link(rel="stylesheet", href=asset("roost.css")),
-            [h.script(src=asset(f"vendor/{each}"), defer=True) for each in _HTMX],
-            h.script(src=asset("page.js"), type="module"),
+            h.link(rel="icon", href=asset("favicon.svg"), type="image/svg+xml"),
+            [h.link(rel="stylesheet", href=asset(name)) for name in _STYLES],
+            h.script(src=asset("theme.js")),
+            _scripts(viewing),
         ],
-        h.body[
-            h.a(".skip", href="#main")["Skip to the content"],
-            h.div(".shell")[
-                _navigation(viewing, here),
-                h.main("#main.main", tabindex="-1")[content],
-            ],
+        h.body(data_live=addresses.LIVE if viewing.operator and viewing.nonce else None)[
+            h.a(".skip", href="#main")["Skip to content"], body
         ],
     ]
     return f"{page}"
 
 
-def page_head(title: str, *about: h.Node, crumbs: tuple[tuple[str, str], ...] = ()) -> h.Element:
-    """Return the head of a page. ``crumbs``: title and address of the pages above it."""
+def page_head(
+    title: h.Node, *lead: h.Node, crumbs: tuple[tuple[str, str], ...] = (), actions: h.Node = None
+) -> h.Element:
+    """Return the head of a page.
+
+    ``lead``: the sentences below the title. ``crumbs``: title and address of the pages above it.
+    """
     trail: h.Node = None
     if crumbs:
-        trail = h.nav(".crumbs", aria_label="Path")[
-            [(h.a(href=address)[name], h.span(aria_hidden="true")[" / "]) for name, address in crumbs]
+        above = [h.li[h.a(href=address)[h.bdi[name]]] for name, address in crumbs]
+        trail = h.nav(".crumbs", aria_label="Breadcrumbs")[
+            h.ol[above, h.li(aria_current="page")[h.bdi[title]]]
         ]
-    return h.header(".page-head")[trail, h.h1[h.bdi[title]], [h.p(".muted")[each] for each in about if each]]
+    return h.div(".page-head")[
+        trail,
+        h.h1[h.bdi[title]],
+        [h.p(".lead")[each] for each in lead if each],
+        h.div(".page-actions")[actions] if actions else None,
+    ]
+
+
+def _scripts(viewing: Viewing) -> h.Node:
+    if viewing.nonce is None:
+        return None
+    return [
+        h.meta(name="htmx-config", content=_HTMX_CONFIG),
+        h.meta(name="roost-session", content=viewing.guard) if viewing.guard else None,
+        h.script(src=asset("vendor/htmx.min.js"), nonce=viewing.nonce, defer=True),
+        [h.script(src=asset(name), defer=True) for name in _HTMX],
+        h.script(src=asset("page.js"), type="module"),
+        h.script(src=asset("live.js"), type="module") if viewing.operator else None,
+    ]
 
 
 def _navigation(viewing: Viewing, here: str) -> h.Node:
-    shown = [each for each in NAVIGATION if viewing.operator or each[2]] if viewing.user else []
     links = [
-        h.li[h.a(href=address, aria_current="page" if address == here else None)[title]]
-        for title, address, _ in shown
+        h.li[h.a(href=address, aria_current="page" if address == here else None)[icon(drawn), title]]
+        for title, drawn, address, of_projects in NAVIGATION
+        if viewing.operator or of_projects
     ]
     return h.header(".nav")[
-        h.a(".brand", href=addresses.ROOT)["Roost"],
-        h.nav(aria_label="Pages")[h.ul[links]] if links else None,
-        viewing.user
-        and h.div(".session")[
-            h.span(".muted")[h.bdi[viewing.user]],
-            viewing.guard
-            and h.button(".link", type="button", hx_post=addresses.LOGOUT, hx_swap="none")["Log out"],
+        h.a(".brand", href=addresses.ROOT)[icon("roost"), "Roost"],
+        h.form(".nav-search", role="search", action=addresses.SEARCH)[
+            h.input(
+                type="search",
+                name="search",
+                aria_label="Search hosts, instances, decisions",
+                placeholder="Search",
+                maxlength="200",
+            )
         ],
-        h.footer(".muted")[
-            f"Roost {__version__}",
-            viewing.user
-            and (" · ", h.a(href=_as_json(viewing.address), type="application/json")["This page as JSON"]),
+        h.nav(aria_label="Pages")[h.ul(".nav-links")[links]],
+        h.div(".nav-foot")[
+            h.span(".nav-user.truncate", title=viewing.user)[h.bdi[viewing.user]],
+            h.span(".live-state", data_live_state=True) if viewing.operator and not viewing.at else None,
+            h.button(".button.quiet.small", type="button", data_theme_choice=True)[icon("theme"), "Theme"],
+            viewing.guard
+            and h.button(".button.quiet.small", type="button", data_post=addresses.LOGOUT)[
+                icon("leave"), "Log out"
+            ],
+            h.span(".muted")[
+                f"Roost {__version__} · ",
+                h.a(href=_as_json(viewing.address), type="application/json")["JSON"],
+            ],
         ],
     ]
 
