@@ -30,6 +30,7 @@ The API:
 
     http               all operations of a conductor
     instances/         instances, asked for, shown, deleted
+    findings           problems of a cloud in one sentence each, with a severity
     requester          the project and user of a request
     request_check      the check of a request before it is accepted
     neighbours         ports and device profiles that a request names

@@ -10,6 +10,7 @@ JSON twin of the page. Browsers hold no fleet: the server counts.
     conventions       heads of responses, forms of errors, compression
     fleet_layout      the order of all nodes on the map
     html              HTML that all pages share
+    kept_views        views that many viewers share
     options           the options of [dashboard]
     page              a page as an operation
     pages             views as HTML

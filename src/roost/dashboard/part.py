@@ -16,6 +16,7 @@ from roost.conductor.words.words import Words
 from roost.dashboard.addresses import LIVE, LOGIN, ROOT
 from roost.dashboard.app import create_app, default_rules
 from roost.dashboard.fleet_layout import FleetLayouts
+from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.session.authenticator import SessionAuthenticator
@@ -65,6 +66,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             policy=_policy(options),
             actions=None,
             clock=process.clock,
+            views=KeptViews(time.monotonic),
         )
         process.apis.append(Api(create_app(service, options), (ROOT,), long_polls=(LIVE,)))
 

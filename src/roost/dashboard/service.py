@@ -1,8 +1,8 @@
 """The parts of the process that pages read from, and the rules of who sees what."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from roost.conductor.events.reader import EventReader
 from roost.conductor.history.views import Histories
@@ -11,6 +11,7 @@ from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instances.views import InstanceViews
 from roost.dashboard.fleet_layout import FleetLayouts
+from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.session.authenticator import SessionAuthenticator
 from roost.dashboard.session.login import LoginDesk
@@ -23,6 +24,8 @@ from roost.state.cell_database import Cell
 from roost.storage import Database
 from roost.web.auth import Identity
 from roost.web.policy import Policy
+
+T = TypeVar("T")
 
 FLEET_RULE = "dashboard:fleet"
 """The policy rule of pages that show hosts of the whole cloud."""
@@ -65,7 +68,7 @@ class DashboardService:
     - ``table``: the compute nodes. ``scheduler``: explains and supposes; it is never asked to claim.
     - ``cloud``: None: there is no API database, so there are no cells, instances and events.
     - ``actions``: carries out what users do; None: the dashboard only shows.
-    - ``clock``: seconds since the epoch.
+    - ``clock``: seconds since the epoch. ``views``: views that all viewers share.
     """
 
     options: DashboardOptions
@@ -81,6 +84,11 @@ class DashboardService:
     policy: Policy
     actions: ActionClient | None
     clock: Callable[[], float]
+    views: KeptViews
+
+    async def kept(self, key: object, seconds: float, make: Callable[[], Awaitable[T]]) -> T:
+        """Return a view that all viewers share, made at most ``seconds`` ago. See `KeptViews.get`."""
+        return await self.views.get(key, seconds, make)
 
     def is_operator(self, identity: Identity) -> bool:
         """Return whether an identity may see the pages of the whole cloud."""

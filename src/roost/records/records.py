@@ -10,6 +10,7 @@ from roost.model.record import RESULTS, Attempt, RunReasons
 from roost.records.errors import RecordRefused
 from roost.records.rows import EncodedRun, RunWithAttempts
 from roost.records.search import Search
+from roost.records.summary import RunSummary
 
 SECONDS_PER_DAY = 86_400.0
 BEFORE_ALL = -1e18
@@ -80,6 +81,18 @@ class Records(Protocol):
 
     async def close(self) -> None:
         """Finish the write that has begun and release the file or database."""
+        ...
+
+
+@runtime_checkable
+class CountableRecords(Records, Protocol):
+    """A backend that counts its newest runs."""
+
+    async def summary(self, since: float, most: int) -> RunSummary:
+        """Count the runs since a time, the newest ``most``.
+
+        ``since``: seconds since the epoch, compared with the start of a run.
+        """
         ...
 
 

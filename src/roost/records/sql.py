@@ -24,6 +24,7 @@ from roost.records.rows import (
 )
 from roost.records.search import Search
 from roost.records.sql_batch import ATTEMPT_COLUMNS, RUN_COLUMNS, RecordBatch
+from roost.records.summary import RunSummary, read_summary
 from roost.records.tables import SCHEMA, attempts, run_instances, runs, settings
 from roost.storage import Database, StorageError
 
@@ -84,6 +85,10 @@ class SqlRecords:
         if search.before is not None:
             where &= runs.c.number < await self._number(search.before)
         return await self._read(where, limit)
+
+    async def summary(self, since: float, most: int) -> RunSummary:
+        """Count the runs since a time; see `CountableRecords.summary`."""
+        return await self._answer(self._database.read(partial(read_summary, since=since, most=most)))
 
     async def each(self, search: Search) -> AsyncIterator[list[RunWithAttempts]]:
         """Yield all runs that a search selects; see `SearchableRecords.each`."""

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Literal
 
 import msgspec
 
@@ -11,25 +10,18 @@ from roost.cli.connection import ServiceConnection
 from roost.cli.output import utc
 from roost.cli.profiles import Service
 from roost.cli.service_client import RequestRefused, ServiceClient, ServiceFailed, Unreached
-from roost.conductor.hosts.watch import DOWN, NO_CONDUCTOR, NO_HOST_UP
+from roost.conductor.findings import (
+    LEVELS,
+    StatusFinding,
+    findings_of_audit,
+    findings_of_cell,
+    findings_of_feature,
+    findings_of_process,
+    findings_of_refusals,
+    hosts_disabled,
+    hosts_down,
+)
 from roost.model.errors import OperatorError
-
-Level = Literal["fails", "look", "note"]
-"""The severity of a finding.
-
-``fails``: requests or guests suffer now. ``look``: they will, or an operator has to decide. ``note``: an
-operator wants it so, or it is not known.
-"""
-
-_ORDER: tuple[Level, ...] = ("fails", "look", "note")
-
-
-class StatusFinding(msgspec.Struct, frozen=True):
-    """A problem in one sentence. ``level``: its severity. ``about``: the part of the cloud."""
-
-    level: Level
-    about: str
-    says: str
 
 
 class StatusReport(msgspec.Struct, frozen=True):
@@ -47,7 +39,7 @@ class StatusReport(msgspec.Struct, frozen=True):
         cls, findings: list[StatusFinding], counts: dict[str, int], unknown: tuple[str, ...] = ()
     ) -> "StatusReport":
         """Return a report with the findings sorted by level; those of one level keep their order."""
-        return cls(tuple(sorted(findings, key=lambda each: _ORDER.index(each.level))), counts, unknown)
+        return cls(tuple(sorted(findings, key=lambda each: LEVELS.index(each.level))), counts, unknown)
 
     @property
     def wrong(self) -> bool:
@@ -65,15 +57,8 @@ class StatusReport(msgspec.Struct, frozen=True):
         return f"{verdict}: {counts}" if counts else verdict
 
 
-MOST_NAMED = 5
-"""Most names in one finding, beside their number."""
-
 MOST_RUNS = 1000
 """Most runs whose refusals are counted: the newest ones. If there are more, a note says so."""
-
-MANY_REFUSED = 5
-MANY_REFUSED_SHARE = 0.5
-"""Number and share of refused runs from which the cloud is to blame, and not the users."""
 
 SECONDS = 10.0
 """Seconds that a service has for a response."""
@@ -155,34 +140,19 @@ def _services(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFindin
     answer = conductor.ask("GET", "/v1/services")
     counts["processes"] = len(answer["services"])
     for each in answer["services"]:
-        if each["state"] == "down":
-            where = "" if each["cell"] is None else f" of cell {each['cell']}"
-            since = utc(each["since"])
-            yield StatusFinding(
-                "look", each["name"], f"the {each['kind']}{where} is down; it began {since} UTC"
-            )
+        yield from findings_of_process(
+            each["name"], each["kind"], each["cell"], each["state"], utc(each["since"])
+        )
     for each in answer["features"]:
-        if each["held_back_by"]:
-            number = each["held_back_by"]
-            yield StatusFinding(
-                "note", each["name"], f"off, as {number} processes and agents are of earlier versions"
-            )
+        yield from findings_of_feature(each["name"], each["held_back_by"])
 
 
 def _cells(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFinding]:
     cells = conductor.ask("GET", "/v1/cells")["cells"]
     counts["cells"] = len(cells)
     for each in cells:
-        name = f"cell {each['name']}"
-        if each["state"] == DOWN:
-            yield StatusFinding("fails", name, "its database cannot be asked")
-        elif each["state"] == NO_CONDUCTOR:
-            yield StatusFinding("fails", name, "no conductor is up: nothing is built or deleted there")
-        elif each["state"] == NO_HOST_UP:
-            text = f"none of its {each['hosts']:,} hosts is up: nothing is built or deleted there"
-            yield StatusFinding("fails", name, text)
-        if each["enabled"] is False:
-            yield StatusFinding("note", name, f"disabled{_why(each['reason'])}")
+        hosts, enabled, reason = each["hosts"], each["enabled"], each["reason"]
+        yield from findings_of_cell(each["name"], each["state"], hosts, enabled, reason)
 
 
 def _hosts(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFinding]:
@@ -207,48 +177,26 @@ def _hosts(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFinding]:
     counts["hosts"] = states.total()
     counts["hosts up"] = states["up"]
     for cell, names in sorted(down.items()):
-        yield StatusFinding("look", f"cell {cell}", f"{_some('hosts are down', 'host is down', names)}")
+        yield hosts_down(cell, names)
     if disabled:
-        text = _some("hosts are disabled by an operator", "host is disabled by an operator", disabled)
-        yield StatusFinding("note", "hosts", text)
+        yield hosts_disabled(disabled)
 
 
 def _audit(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFinding]:
     audit = conductor.ask("GET", "/v1/audit", query={"limit": 1})
-    if audit["asks"]:
-        yield StatusFinding("look", "audit", audit["asks"])
-    elif audit["found"]:
-        text = f"{audit['found']:,} contradictions in round {audit['round']}: see roost audit"
-        yield StatusFinding("look", "audit", text)
+    yield from findings_of_audit(audit["asks"], audit["found"], audit["round"])
 
 
 def _refusals(
     scheduler: ServiceClient, counts: Counts, since: float, minutes: int
 ) -> Iterator[StatusFinding]:
-    """Yield findings of refusals among the last runs. A few are due to users; many are due to the cloud."""
+    """Yield findings of refusals among the last runs."""
     runs = []
     more = False
     for page in scheduler.pages("/v1/scheduler/records", "records", {"since": since, "limit": MOST_RUNS}):
         runs += [each["run"] for each in page["records"]]
         more = page["next"] is not None
-    refused = [str(each["refusal"]) for each in runs if each.get("refusal") is not None]
+    refused = Counter(str(each["refusal"]) for each in runs if each.get("refusal") is not None)
     counts[f"newest requests in {minutes} min" if more else f"requests in {minutes} min"] = len(runs)
-    counts["refused"] = len(refused)
-    many = len(refused) >= MANY_REFUSED and len(refused) >= MANY_REFUSED_SHARE * len(runs)
-    for reason, number in Counter(refused).most_common(MOST_NAMED):
-        among = f"{number:,} of the newest {len(runs):,} requests" if more else f"{number:,} in {minutes} min"
-        yield StatusFinding("look" if many else "note", "refusals", f"{among}: {reason}")
-    if more:
-        most = f"{len(runs):,}"
-        text = f"more than {most} requests in {minutes} min: the newest {most} alone are counted"
-        yield StatusFinding("note", "refusals", text)
-
-
-def _some(many: str, one: str, names: list[str]) -> str:
-    """Return the number of names, and the first names."""
-    shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
-    return f"{len(names):,} {one if len(names) == 1 else many}: {shown}"
-
-
-def _why(reason: str | None) -> str:
-    return f": {reason}" if reason else ""
+    counts["refused"] = refused.total()
+    yield from findings_of_refusals(refused, len(runs), minutes, more=more)

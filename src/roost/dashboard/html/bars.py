@@ -4,31 +4,32 @@ from collections.abc import Sequence
 
 import htpy as h
 
-_WIDTH = 1000
 _RECT = h.Element("rect")
 
 
-def use_bar(used: int, capacity: int, label: str) -> h.Element:
-    """Return a bar of use: ``used`` of ``capacity``. ``label``: the same in words."""
-    share = 0.0 if capacity <= 0 else min(1.0, used / capacity)
-    return segments([(share, "used")], label)
+def use_bar(used: int, capacity: int, label: str, *, reserved: int = 0) -> h.Element:
+    """Return a bar of use: ``used`` of ``capacity``, and beside it what hosts keep for themselves.
+
+    ``reserved``: in the units of ``capacity``. ``label``: the same in words.
+    """
+    whole = max(capacity + reserved, used, 1)
+    taken, kept = 100 * used / whole, 100 * reserved / whole
+    return bar(
+        [(taken, "bar-used"), (max(0.0, 100 - taken - kept), "bar-total"), (kept, "bar-reserved")], label
+    )
 
 
-def segments(parts: Sequence[tuple[float, str]], label: str) -> h.Element:
-    """Return a bar of parts one after another. ``parts``: the share of the whole and the class of each."""
+def bar(parts: Sequence[tuple[float, str]], label: str, *, kind: str = "") -> h.Element:
+    """Return a bar of parts one after another.
+
+    ``parts``: the per cent of the whole and the class of each. ``label``: the same in words; empty: the words
+    stand beside the bar. ``kind``: a further class of the bar.
+    """
     rects = []
     at = 0.0
-    for share, kind in parts:
-        rects.append(
-            _RECT(
-                class_=f"seg-{kind}",
-                x=f"{at * _WIDTH:.0f}",
-                y="0",
-                width=f"{share * _WIDTH:.0f}",
-                height="10",
-            )
-        )
-        at += share
-    return h.svg(
-        ".bar", viewBox=f"0 0 {_WIDTH} 10", preserveAspectRatio="none", role="img", aria_label=label
-    )[h.title[label], rects]
+    for width, name in parts:
+        if width > 0:
+            rects.append(_RECT(class_=name, x=f"{at:.2f}", y="0", width=f"{width:.2f}", height="8"))
+        at += width
+    named = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}
+    return h.svg(class_=["bar", kind], viewBox="0 0 100 8", preserveAspectRatio="none", **named)[rects]

@@ -18,8 +18,9 @@ def live_region(
     A page of the past is not live.
     """
     if viewing.nonce is None or viewing.at is not None:
-        return h.div(id=name)[content]
+        return h.div(".region", id=name)[content]
     return h.div(
+        ".region",
         id=name,
         data_live_topic=topic,
         data_live_pause=f"{pause}",

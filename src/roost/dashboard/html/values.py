@@ -33,12 +33,16 @@ def percent(used: float, capacity: float) -> str:
     return f"{100 * used / capacity:.0f} %" if capacity > 0 else "–"
 
 
+def text_of_moment(at: float) -> str:
+    """Return a time as text, in UTC."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+
+
 def moment(at: float | None) -> h.Node:
     """Return a time, in UTC; a dash for None."""
     if at is None:
         return "–"
-    when = datetime.fromtimestamp(at, UTC)
-    return h.time(datetime=when.isoformat())[f"{when:%Y-%m-%d %H:%M:%S}"]
+    return h.time(datetime=datetime.fromtimestamp(at, UTC).isoformat())[text_of_moment(at)]
 
 
 def name(text: str | None) -> h.Node:

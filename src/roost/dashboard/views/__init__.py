@@ -1,4 +1,5 @@
 """The views of pages: frozen structs, made by queries.
 
-overview  what needs attention, capacity and use
+attention  what needs attention, with the pages that show more
+overview   what needs attention, capacity and use
 """

@@ -1,39 +1,215 @@
-"""The overview: what needs attention, capacity and use."""
+"""The overview: what needs attention, capacity and use, decisions."""
+
+import asyncio
+from collections.abc import Mapping
 
 import msgspec
+import numpy as np
 
+from roost.conductor.hosts.cells import SeenCell
 from roost.dashboard.service import DashboardService
-from roost.fleet.utilisation import class_uses
+from roost.dashboard.views import attention
+from roost.dashboard.views.attention import Attention
+from roost.fleet import Fleet
+from roost.fleet.columns import Rows
+from roost.fleet.utilisation import uses_of_groups
+from roost.model.vocabulary import is_custom
+from roost.records import RecordsError
+from roost.records.records import CountableRecords
+from roost.records.summary import RunSummary
+from roost.scheduler.nodes.zones import zones
+from roost.storage import StorageError
 from roost.web.request import Request
+
+MINUTES = 10
+"""Minutes of which decisions and refusals are counted."""
+
+MOST_RUNS = 5_000
+"""Runs that are counted at most, the newest."""
+
+MAIN_CLASSES = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")
+"""Classes that come first, where hosts have them."""
 
 
 class ClassCapacity(msgspec.Struct, frozen=True):
-    """Capacity and use of a resource class, in units of the class."""
+    """Amounts of a resource class, in units of the class.
+
+    ``total``: of the machines; ``reserved``: kept by the hosts for themselves; ``capacity``: what may be
+    allocated, with allocation ratios; ``used``: allocated. ``providers``: the number that have it.
+    """
 
     resource_class: str
     used: int
     capacity: int
+    reserved: int
+    total: int
     providers: int
 
 
+class PlaceCapacity(msgspec.Struct, frozen=True):
+    """Capacity and use of the hosts of a zone or cell: used and capacity by class. ``up``: hosts that are
+    up."""
+
+    name: str
+    hosts: int
+    up: int
+    classes: Mapping[str, tuple[int, int]]
+
+
 class OverviewView(msgspec.Struct, frozen=True, kw_only=True):
-    """The overview. ``version``: the commit that it shows, None without a ledger."""
+    """The overview.
+
+    ``version``: the commit that it shows, None without a ledger. ``hosts``: all; ``up``, ``disabled``: of
+    these. ``instances``: their number by state, None without an API database. ``runs``: the decisions of the
+    last minutes, None if the records cannot be counted. ``unknown``: parts that could not be read, each with
+    the reason.
+    """
 
     at: float
     version: int | None
     hosts: int
+    up: int
+    disabled: int
+    instances: Mapping[str, int] | None
+    runs: RunSummary | None
+    minutes: int
+    attention: tuple[Attention, ...]
     classes: tuple[ClassCapacity, ...]
+    zones: tuple[PlaceCapacity, ...]
+    cells: tuple[PlaceCapacity, ...]
+    unknown: Mapping[str, str] = {}
 
 
 async def overview_view(service: DashboardService, req: Request) -> OverviewView:
-    """Return the overview as it is now."""
+    """Return the overview as it is now, at most a second old."""
+    return await service.kept("overview", 1.0, lambda: _made(service))
+
+
+async def _made(service: DashboardService) -> OverviewView:
+    unknown: dict[str, str] = {}
+    cells, runs, found = await asyncio.gather(
+        _cells(service, unknown), _runs(service, unknown), _audit(service, unknown)
+    )
+    found += attention.of_hosts(service)
+    if cells is not None:
+        found += attention.of_cells(cells)
+    if service.cloud is not None:
+        found += attention.of_processes(service.cloud)
+    if runs is not None:
+        found += attention.of_refusals(runs, MINUTES)
     classes: tuple[ClassCapacity, ...] = ()
     version = None
+    by_zone: tuple[PlaceCapacity, ...] = ()
+    by_cell: tuple[PlaceCapacity, ...] = ()
     if service.ledger is not None:
+        found += attention.of_ledger(service.ledger)
         fleet = await service.ledger.current()
         version = fleet.version
-        classes = tuple(
-            ClassCapacity(each.resource_class, each.used, each.capacity, each.providers)
-            for each in class_uses(fleet)
+        classes = _classes(fleet)
+        of_zones = zones(service.table, service.default_zone, fleet)
+        by_zone = _places(service, fleet, of_zones)
+        by_cell = _places(service, fleet, _rows_of_cells(service, fleet))
+    indexes = service.layouts.current().indexes
+    return OverviewView(
+        at=service.clock(),
+        version=version,
+        hosts=len(indexes),
+        up=int(service.table.alive[indexes].sum()),
+        disabled=int((~service.table.enabled[indexes]).sum()),
+        instances=None if cells is None else _instances(cells),
+        runs=runs,
+        minutes=MINUTES,
+        attention=attention.worst_first(found),
+        classes=classes,
+        zones=by_zone,
+        cells=by_cell,
+        unknown=unknown,
+    )
+
+
+async def _cells(service: DashboardService, unknown: dict[str, str]) -> list[SeenCell] | None:
+    if service.cloud is None:
+        return None
+    try:
+        return await service.cloud.registry.list()
+    except StorageError as error:
+        unknown["cells"] = str(error)
+        return None
+
+
+async def _runs(service: DashboardService, unknown: dict[str, str]) -> RunSummary | None:
+    backend = service.records.backend
+    if not isinstance(backend, CountableRecords):
+        unknown["decisions"] = "the records are in a file, whose runs are not counted"
+        return None
+    try:
+        return await backend.summary(service.clock() - 60 * MINUTES, MOST_RUNS)
+    except RecordsError as error:
+        unknown["decisions"] = str(error)
+        return None
+
+
+async def _audit(service: DashboardService, unknown: dict[str, str]) -> list[Attention]:
+    if service.cloud is None:
+        return []
+    try:
+        return await attention.of_audit(service.cloud)
+    except StorageError as error:
+        unknown["audit"] = str(error)
+        return []
+
+
+def _classes(fleet: Fleet) -> tuple[ClassCapacity, ...]:
+    found = []
+    for name in sorted(fleet.inventoried_classes(), key=_order):
+        columns = fleet.inventory_columns(name)
+        fleet.meter.spend_rows(columns.n)
+        used, reserved, total = (
+            int(each[: columns.n].sum(dtype=np.int64))
+            for each in (columns.used, columns.reserved, columns.total)
         )
-    return OverviewView(at=service.clock(), version=version, hosts=len(service.table), classes=classes)
+        # An inventory may have a capacity below 0, which takes nothing away from others.
+        capacity = int(np.maximum(columns.capacity[: columns.n], 0).sum())
+        found.append(ClassCapacity(name, used, capacity, reserved, total, columns.n))
+    return tuple(found)
+
+
+def _order(name: str) -> tuple[int, bool, str]:
+    main = MAIN_CLASSES.index(name) if name in MAIN_CLASSES else len(MAIN_CLASSES)
+    return main, not is_custom(name), name
+
+
+def _places(service: DashboardService, fleet: Fleet, rows: Mapping[str, Rows]) -> tuple[PlaceCapacity, ...]:
+    group = np.full(fleet.n_rows, -1, dtype=np.int64)
+    for number, each in enumerate(rows.values()):
+        group[each] = number
+    uses = uses_of_groups(fleet, group, len(rows)) if rows else {}
+    found = []
+    for number, (name, of_place) in enumerate(rows.items()):
+        nodes = service.table.indexes_of_rows(fleet, of_place)
+        amounts = {
+            each: (int(used[number]), int(capacity[number]))
+            for each in sorted(uses, key=_order)
+            for capacity, used in (uses[each],)
+            if capacity[number] or used[number]
+        }
+        up = int(service.table.alive[nodes[nodes >= 0]].sum())
+        found.append(PlaceCapacity(name, len(of_place), up, amounts))
+    return tuple(found)
+
+
+def _rows_of_cells(service: DashboardService, fleet: Fleet) -> Mapping[str, Rows]:
+    layout, table = service.layouts.current(), service.table
+    roots = layout.roots(table, fleet)
+    there = roots >= 0
+    roots, numbers = roots[there], table.cell[layout.indexes[there]]
+    found = {table.cells[number]: roots[numbers == number] for number in np.unique(numbers).tolist()}
+    return dict(sorted(found.items()))
+
+
+def _instances(cells: list[SeenCell]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in cells:
+        for state, number in ({} if each.counts is None else each.counts.instances).items():
+            found[state] = found.get(state, 0) + number
+    return dict(sorted(found.items()))

@@ -1,0 +1,139 @@
+"""What needs attention, as findings with the pages that show more."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from roost.conductor.findings import (
+    LEVELS,
+    Level,
+    StatusFinding,
+    findings_of_audit,
+    findings_of_cell,
+    findings_of_feature,
+    findings_of_process,
+    findings_of_refusals,
+    hosts_disabled,
+    hosts_down,
+)
+from roost.conductor.hosts.cells import SeenCell
+from roost.conductor.hosts.watch import held_back_by
+from roost.dashboard import addresses
+from roost.dashboard.html.values import text_of_moment
+from roost.dashboard.service import CloudReads, DashboardService
+from roost.ledger import Ledger
+from roost.model.service_version import FEATURES
+from roost.records.summary import RunSummary
+from roost.state.api_database.audit import read_audit_state
+
+LAG_SECONDS: Final = 5.0
+"""Seconds of lag of this process behind the ledger from which it is told."""
+
+FULL_SHARE: Final = 0.9
+"""Share of a disk in use from which it is told."""
+
+
+class Attention(msgspec.Struct, frozen=True):
+    """A finding, and the address of the page that shows more."""
+
+    level: Level
+    about: str
+    says: str
+    href: str | None = None
+
+
+def worst_first(found: list[Attention]) -> tuple[Attention, ...]:
+    """Return findings by level; those of one level keep their order."""
+    return tuple(sorted(found, key=lambda each: LEVELS.index(each.level)))
+
+
+def of_cells(cells: list[SeenCell]) -> list[Attention]:
+    """Return the findings about cells."""
+    return [
+        _linked(finding, addresses.CELLS)
+        for each in cells
+        for finding in findings_of_cell(each.mapping.name, each.state, each.hosts, each.enabled, each.reason)
+    ]
+
+
+def of_processes(cloud: CloudReads) -> list[Attention]:
+    """Return the findings about processes and features."""
+    found = [
+        finding
+        for each in cloud.watch.services()
+        for finding in findings_of_process(
+            each.lease.name, each.lease.kind, each.cell, each.state, text_of_moment(each.lease.since)
+        )
+    ]
+    for feature in FEATURES:
+        found += findings_of_feature(feature.name, len(held_back_by(cloud.watch, feature)))
+    return [_linked(each, addresses.CELLS) for each in found]
+
+
+def of_hosts(service: DashboardService) -> list[Attention]:
+    """Return the findings about hosts that are down or disabled."""
+    table = service.table
+    indexes = service.layouts.current().indexes
+    found = []
+    for number in np.unique(table.cell[indexes]).tolist():
+        down = indexes[(table.cell[indexes] == number) & ~table.alive[indexes]]
+        if len(down):
+            cell = table.cells[number]
+            names = sorted({table.hosts[index] for index in down.tolist()})
+            href = addresses.with_query(addresses.HOSTS, cell=cell, state="down")
+            found.append(_linked(hosts_down(cell, names), href))
+    disabled = sorted({word.host for word in table.disabled if word.host})
+    if disabled:
+        href = addresses.with_query(addresses.HOSTS, state="disabled")
+        found.append(_linked(hosts_disabled(disabled), href))
+    return found
+
+
+def of_refusals(summary: RunSummary, minutes: int) -> list[Attention]:
+    """Return the findings about refusals of the last minutes."""
+    refused = Counter(dict(summary.refused))
+    href = addresses.with_query(addresses.DECISIONS, refused="true")
+    return [
+        _linked(each, href)
+        for each in findings_of_refusals(refused, summary.runs, minutes, more=summary.more)
+    ]
+
+
+async def of_audit(cloud: CloudReads) -> list[Attention]:
+    """Return the findings about the audit."""
+    state = await cloud.api.read(read_audit_state())
+    found = findings_of_audit(state.report.asks, state.report.findings, state.ended)
+    return [_linked(each, addresses.CELLS) for each in found]
+
+
+def of_ledger(ledger: Ledger) -> list[Attention]:
+    """Return the finding that this process is behind the ledger."""
+    status = ledger.status()
+    if status.lag_seconds < LAG_SECONDS:
+        return []
+    text = f"the pages are {status.lag_seconds:.0f} s behind: {status.lag_commits:,} commits are not read yet"
+    return [Attention("look", "dashboard", text)]
+
+
+def of_disks(paths: list[Path]) -> list[Attention]:
+    """Return the findings about disks of this machine that are nearly full. ``paths``: files on them."""
+    found = {}
+    for path in paths:
+        try:
+            usage = shutil.disk_usage(path.parent)
+        except OSError as error:
+            found[path.parent] = Attention("look", f"{path.parent}", f"cannot be read: {error.strerror}")
+            continue
+        if usage.used >= FULL_SHARE * usage.total:
+            full, free = 100 * usage.used / usage.total, usage.free // 2**20
+            text = f"the disk is {full:.0f} % full, {free:,} MiB are free"
+            found[path.parent] = Attention("look", f"{path.parent}", text)
+    return list(found.values())
+
+
+def _linked(finding: StatusFinding, href: str) -> Attention:
+    return Attention(finding.level, finding.about, finding.says, href)

@@ -1,0 +1,46 @@
+"""Counts of the runs of a short time: for pages that say how a cloud does now."""
+
+from collections.abc import Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.records.tables import runs
+
+
+class RunSummary(msgspec.Struct, frozen=True):
+    """The runs since a time. Durations are in seconds, None without runs.
+
+    ``more``: there were more, and these are the newest. ``refused``: the number of refused runs by reason.
+    ``median`` and ``slow``: durations that half and 95 % of the runs did not exceed.
+    """
+
+    runs: int
+    more: bool
+    refused: Mapping[str, int]
+    median: float | None = None
+    slow: float | None = None
+
+
+def read_summary(connection: Connection, since: float, most: int) -> RunSummary:
+    """Count the runs that started at ``since`` (seconds since the epoch) or later, the newest ``most``."""
+    newest = connection.scalar(sa.select(sa.func.max(runs.c.number))) or 0
+    query = (
+        sa.select(runs.c.finished_at - runs.c.started_at, runs.c.refusal)
+        .where(runs.c.number > newest - most, runs.c.started_at >= since)
+        .order_by(runs.c.number)
+    )
+    found = connection.execute(query).all()
+    refused: dict[str, int] = {}
+    for _, refusal in found:
+        if refusal is not None:
+            refused[refusal] = refused.get(refusal, 0) + 1
+    durations = sorted(max(0.0, seconds) for seconds, _ in found)
+    return RunSummary(
+        len(found), len(found) >= most, refused, _quantile(durations, 0.5), _quantile(durations, 0.95)
+    )
+
+
+def _quantile(ascending: list[float], share: float) -> float | None:
+    return ascending[min(len(ascending) - 1, int(share * len(ascending)))] if ascending else None
