@@ -22,7 +22,7 @@ host, node, cell, drain, aggregate            hosts, their nodes, cells, drains 
 instance, server_group                        instances, server groups
 ask                                           requests to the scheduler for hosts
 service, events, audit                        processes, events, the audit of conductors
-status/, top/                                 problems of a cloud, a running service in the terminal
+status/, top/, fleet_map/                     problems of a cloud, a running service, the map of hosts
 
 Commands on files and databases:
 

@@ -60,6 +60,7 @@ COMMANDS = {
     "host": "roost.cli.host:host",
     "instance": "roost.cli.instance:instance",
     "man": "roost.cli.man:man",
+    "map": "roost.cli.fleet_map:fleet_map",
     "metrics": "roost.cli.metrics:metrics",
     "neighbours": "roost.cli.programs:neighbours",
     "node": "roost.cli.node:node",

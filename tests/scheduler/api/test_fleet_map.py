@@ -88,6 +88,27 @@ def test_a_zone_a_cell_and_a_label_choose_and_group(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_names_of_every_tenth_host_tell_where_a_host_is(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with scheduling(tmp_path, mixed_cloud()) as api:
+            hosts = (await listed(api, limit=1000))["hosts"]
+            for limit in (9, 40):
+                found: dict[tuple[str, str], list[str]] = {}
+                marker: dict[str, str] = {}
+                while True:
+                    page = await drawn(api, names_every=10, limit=limit, **marker)
+                    for group in page["groups"]:
+                        found.setdefault((group["zone"], group["cell"]), []).extend(group["names"])
+                    if page["next"] is None:
+                        break
+                    marker = {"marker": page["next"]}
+                for (zone, cell), names in found.items():
+                    there = [each["host"] for each in hosts if (each["zone"], each["cell"]) == (zone, cell)]
+                    assert names == there[::10]
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("limit", [1, 7, 39, 40, 41])
 def test_pages_add_up_to_the_whole(tmp_path: Path, limit: int) -> None:
     async def main() -> None:

@@ -25,6 +25,9 @@ from roost.web.request import Request, Response
 MOST_HOSTS: Final = 200_000
 """Hosts of a page at most, two characters each. A larger limit is refused."""
 
+LEAST_STEP: Final = 10
+"""Least distance of hosts whose names a page has: a map of all names would be a list."""
+
 LEVEL_CHARACTERS: Final = "0123456789abcdefghijklmnopqrstuv"
 """The characters of the levels 0 to 31."""
 
@@ -69,6 +72,10 @@ class FleetMapQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         Name | None,
         Meta(description="A metadata key of host aggregates, such as `rack`, that groups the hosts too."),
     ] = None
+    names_every: Annotated[
+        Annotated[int, Meta(ge=LEAST_STEP)] | None,
+        Meta(description="Show the names of a group's first host and of every so manyth host after it."),
+    ] = None
     limit: Annotated[int, Meta(ge=1, le=MOST_HOSTS, description="Hosts on a page.")] = MOST_HOSTS
     marker: Annotated[
         Annotated[str, Meta(pattern=r"^[0-9a-f]{16}-[0-9]{1,9}$", max_length=32)] | None,
@@ -83,7 +90,7 @@ class MapGroup(msgspec.Struct, forbid_unknown_fields=True):
     `levels` and `states` have a character for each of its hosts on this page, in order of their names. Levels
     are `0` to `9` and `a` to `v`, the first of nothing and the last of all, `-` for a host without the class.
     States are `.` for up, `!` for disabled, `x` for down. `amounts` and `levels` are null if the scheduler
-    reaches placement over HTTP.
+    reaches placement over HTTP. `names`: those that the query asks for.
     """
 
     zone: str
@@ -96,6 +103,7 @@ class MapGroup(msgspec.Struct, forbid_unknown_fields=True):
     amounts: HostAmounts | None
     levels: str | None
     states: str
+    names: list[str] = []
 
 
 class FleetMap(msgspec.Struct, forbid_unknown_fields=True):
@@ -204,7 +212,17 @@ def _on_page(
             amounts=None if amounts is None else HostAmounts(*(_sum(column[whole]) for column in amounts)),
             levels=None if shown is None else shown[part].tobytes().decode(),
             states=_STATE_BYTES[drawn.states[part]].tobytes().decode(),
+            names=_names(drawn, each, begin, until),
         )
+
+
+def _names(drawn: _Drawing, group: HostGroup, begin: int, until: int) -> list[str]:
+    step = drawn.query.names_every
+    if step is None:
+        return []
+    wanted = range(-(-begin // step) * step, until, step)
+    nodes, hosts = drawn.layout.nodes, drawn.table.hosts
+    return [hosts[nodes.item(group.first + place)] for place in wanted]
 
 
 def _level_characters(amounts: TreeAmounts, most: int | None) -> Bytes:
