@@ -10,7 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
+from roost.cli.configuration import options_without_effect
 from roost.cli.main import roost_command
+from roost.process.option_source import Source
 from support.processes import ROOST
 from support.waiting import patience
 
@@ -82,7 +84,7 @@ def test_all_units_have_the_same_sandbox() -> None:
 
 
 @each_unit
-def test_a_unit_runs_a_command_of_roost(unit: str) -> None:
+def test_a_unit_runs_a_command_of_roost(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     [line] = section(unit)["ExecStart"]
     program, name, *arguments = shlex.split(line.replace("%i", "8778"))
     assert program == "/opt/roost/bin/roost"
@@ -90,7 +92,12 @@ def test_a_unit_runs_a_command_of_roost(unit: str) -> None:
     assert command is not None
     [variable] = [each for each in arguments if each.startswith("$")]
     command.make_context(name, [each for each in arguments if each != variable])
-    assert section(unit)["Environment"] == [f"{variable[1:]}="]
+    first, *options = section(unit)["Environment"]
+    assert first == f"{variable[1:]}="
+    for each in options:
+        name, _, value = each.partition("=")
+        monkeypatch.setenv(name, value)
+    assert options_without_effect(Source(()), schedules=True) == []
 
 
 @each_unit
@@ -105,7 +112,12 @@ def test_a_unit_runs_under_the_account_that_sysusers_makes(unit: str) -> None:
 
 def test_every_unit_is_read_as_one_of_systemd() -> None:
     """A file that is no unit would make the tests above pass for nothing."""
-    assert UNITS == ["roost-nova-scheduler.service", "roost-placement@.service", "roost.service"]
+    assert UNITS == [
+        "roost-dashboard.service",
+        "roost-nova-scheduler.service",
+        "roost-placement@.service",
+        "roost.service",
+    ]
     for unit in UNITS:
         parser = configparser.RawConfigParser(strict=False)
         parser.read(FOLDER / unit)

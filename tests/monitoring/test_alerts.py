@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from roost.dashboard import addresses
 from roost.process.metrics.catalogue import CATALOGUE
 from support.databases import Servers
 from support.prometheus import promtool
@@ -18,8 +19,8 @@ KNOWN = {metric.name for metric in CATALOGUE}
 DASHBOARD = "{{ $externalLabels.roost_dashboard }}"
 """The address of Roost's dashboard in an annotation."""
 PAGES = {
-    "/ui", "/ui/cells", "/ui/decisions", "/ui/events", "/ui/flavors", "/ui/hosts", "/ui/instances", "/ui/map",
-    "/ui/what-if",
+    addresses.ROOT, addresses.CELLS, addresses.DECISIONS, addresses.EVENTS, addresses.FLAVORS,
+    addresses.HOSTS, addresses.INSTANCES, addresses.MAP, addresses.WHAT_IF,
 }  # fmt: skip
 """The pages of Roost's dashboard that need no name of a thing."""
 
