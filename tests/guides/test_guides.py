@@ -78,6 +78,12 @@ def test_sizing(machine: Machine) -> None:
     machine.run(commands("docs/guides/sizing.md"))
 
 
+def test_kubernetes(machine: Machine) -> None:
+    """The commands that need no cluster. `tests/install` has the chart, and its values in the guide."""
+    machine.run(commands("docs/guides/kubernetes.md"))
+    assert (machine.folder / "operator.token").read_text().startswith("roost-service-")
+
+
 def test_installing(machine: Machine) -> None:
     """All but the installation itself, which `tests/install` has."""
     machine.run(commands("docs/guides/installing.md"))
