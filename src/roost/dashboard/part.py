@@ -24,7 +24,7 @@ from roost.dashboard.session.ended import EndedSessions
 from roost.dashboard.session.guard import host_of
 from roost.dashboard.session.login import LoginDesk
 from roost.dashboard.session.login_limit import LoginLimit
-from roost.dashboard.session.login_methods import LoginMethods
+from roost.dashboard.session.login_methods import LoginMethods, PasswordLogin
 from roost.dashboard.session.one_time import OneTimeToken
 from roost.dashboard.session.seal import SessionSeal, session_key
 from roost.placement.access import open_authenticator
@@ -89,9 +89,18 @@ def _desk(process: Process[SchedulingOptions], own: DashboardOptions) -> LoginDe
     address = f"{process.address or ''}{ROOT}" if once is None else once.address
     # Not into the log: the address may have the token of a session.
     print(f"roost: dashboard at {address}", file=sys.stderr)
-    methods = LoginMethods(once, secure=process.address is not None and process.address.startswith("https"))
+    methods = LoginMethods(once, _password_login(options, own))
     limit = LoginLimit(own.logins_per_minute, time.monotonic)
     return LoginDesk(own, inner, sessions, seal, ended, methods, limit)
+
+
+def _password_login(options: SchedulingOptions, own: DashboardOptions) -> PasswordLogin | None:
+    if options.auth_strategy != "keystone" or not own.password_login:
+        return None
+    # Imported only here: the import of keystoneauth1 is slow.
+    from roost.dashboard.session.keystone import KeystonePasswords
+
+    return KeystonePasswords(options.source)
 
 
 def _cloud(process: Process[SchedulingOptions]) -> CloudReads | None:

@@ -124,8 +124,8 @@ async def log_out(service: HasLogin, req: Request, resp: Response) -> None:
             except IdentityUnavailable:
                 # The session has ended in any case; the token ends by itself.
                 resp.set_header("x-roost-token", "not-revoked")
-    name = SECURE_COOKIE if desk.methods.secure else COOKIE
-    resp.unset_cookie(name, path="/", samesite="Strict")
+    for name in (SECURE_COOKIE, COOKIE):
+        resp.unset_cookie(name, path="/", same_site="Strict")
     resp.set_header("hx-redirect", LOGIN)
     resp.status = 204
 
@@ -155,7 +155,8 @@ def _begin(
     ends = service.clock() + desk.options.session_hours * 3600
     ends = min(ends, issued.ends) if issued.ends else ends
     session = new_session(issued.token, issued.user, ends, issued=by_password)
-    secure = desk.methods.secure
+    # A proxy in front may end TLS: the scheme is the one that the browser uses.
+    secure = req.scheme == "https"
     try:
         sealed = desk.seal.seal(session)
     except SessionTooLarge as error:

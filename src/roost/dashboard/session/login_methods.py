@@ -40,9 +40,8 @@ class LoginMethods(NamedTuple):
     """The ways to log in.
 
     ``once``: by the address that was printed, for a service without authentication. ``password``: by name and
-    password at Keystone; None: by a token alone. ``secure``: cookies are sent over TLS only.
+    password at Keystone; None: by a token alone.
     """
 
     once: OneTimeToken | None = None
     password: PasswordLogin | None = None
-    secure: bool = False

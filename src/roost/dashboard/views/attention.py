@@ -1,4 +1,4 @@
-"""What needs attention, as findings with the pages that show more."""
+"""Findings about what needs attention, with the pages that show more."""
 
 import shutil
 from collections import Counter
