@@ -81,7 +81,7 @@ class Conductors:
         self.groups = ServerGroups(ledger.database)
         self.records = Memory()
         sink = self.records if queue is None else queue
-        table = NodeTable()
+        self.table = table = NodeTable()
         self.feed = NodeFeed(cells.values(), table, source=self.words.store)
         gateway = LocalGateway(ledger, HostPools(table))
         self.scheduler = Scheduler(gateway, sink, clock=lambda: NOW, words=self.feed.words)

@@ -9,6 +9,7 @@ JSON twin of the page. Browsers hold no fleet: the server counts.
     assets            style, scripts and the files of npm packages
     conventions       heads of responses, forms of errors, compression
     fleet_layout      the order of all nodes on the map
+    form              forms of pages, in queries and in bodies
     html              HTML that all pages share
     kept_views        views that many viewers share
     options           the options of [dashboard]

@@ -33,6 +33,11 @@ def instance(uuid: str) -> str:
     return f"{INSTANCES}/{quote(uuid, safe='')}"
 
 
+def cell(name: str) -> str:
+    """Return the address of a cell: its part of the page of cells."""
+    return f"{CELLS}#cell-{quote(name, safe='')}"
+
+
 def decision(run: str) -> str:
     """Return the address of a decision, by the id of its run."""
     return f"{DECISIONS}/{quote(run, safe='')}"

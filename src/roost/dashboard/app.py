@@ -9,6 +9,8 @@ from roost.conductor import http as conductor_api
 from roost.dashboard.asset_operations import ASSET_OPERATIONS
 from roost.dashboard.conventions import DashboardConventions
 from roost.dashboard.page import Page
+from roost.dashboard.pages.instance import INSTANCE
+from roost.dashboard.pages.instances import INSTANCES
 from roost.dashboard.pages.overview import OVERVIEW
 from roost.dashboard.service import FLEET_RULE, SESSION_RULE, DashboardService
 from roost.dashboard.session.guard import RequestGuard
@@ -28,7 +30,7 @@ from roost.web.request import Request
 DASHBOARD_RULES: Final = {FLEET_RULE: ADMIN, SESSION_RULE: "@"}
 """The policy rules as they are without a policy file. Instances and decisions have the rules of the APIs."""
 
-PAGES: Final[tuple[Page, ...]] = (OVERVIEW,)
+PAGES: Final[tuple[Page, ...]] = (OVERVIEW, INSTANCES, INSTANCE)
 """All pages. A new page is one row here."""
 
 OPERATIONS: Final[tuple[Operation, ...]] = (

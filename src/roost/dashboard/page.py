@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Meta
 
 from roost.dashboard.conventions import content_policy, wants_json
+from roost.dashboard.form import FormQuery
 from roost.dashboard.html.shell import Viewing, shell
 from roost.dashboard.service import DashboardService
 from roost.model.visibility import Viewer, visible
 from roost.web.operation import Operation
 from roost.web.policy import Rule
-from roost.web.query import Query
 from roost.web.request import Request, Response
 
 
@@ -54,7 +54,7 @@ class Page:
 
     def operation(self) -> Operation:
         """Return the operation that serves the page."""
-        return Operation("GET", self.path, self.rule, self._answer, query=Query(self.query), provides=())
+        return Operation("GET", self.path, self.rule, self._answer, query=FormQuery(self.query), provides=())
 
     async def _answer(self, service: DashboardService, req: Request, resp: Response, **params: str) -> None:
         view = await self.view(service, req, **params)

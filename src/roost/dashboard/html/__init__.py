@@ -5,5 +5,11 @@ icons       icons of one file
 live        regions that are fetched again
 error_page  the pages of errors
 values      numbers, times, names and amounts as text
+states      states in words, each with its mark
+times       times with their weekday, and durations
+places      links to hosts, cells and instances
+lists       search forms, tables and the way to the next page
+history     the history of an instance as a timeline
+time_strip  phases of a time, as SVG
 bars        bars of use and of steps, as SVG
 """

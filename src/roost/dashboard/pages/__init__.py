@@ -1,4 +1,7 @@
 """Views as HTML, one file for each page.
 
-overview  what needs attention, capacity and use
+absence    the reason in place of a page's content
+instance   one instance, with its history
+instances  the list of instances
+overview   what needs attention, capacity and use
 """

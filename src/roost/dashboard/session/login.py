@@ -1,13 +1,14 @@
 """The operations of login and log-out."""
 
 from typing import Annotated, Any, Final, Protocol
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 import falcon
 import msgspec
 from msgspec import Meta
 
 from roost.dashboard.addresses import LOGIN, LOGOUT, ROOT
+from roost.dashboard.form import LARGEST_FORM, FormOperation
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.session.authenticator import COOKIE, SECURE_COOKIE, SessionAuthenticator
 from roost.dashboard.session.ended import EndedSessions
@@ -25,7 +26,6 @@ from roost.web.request import Request, Response
 DEVELOPMENT_TOKEN: Final = "admin"
 """The token of a session of a service that believes every token."""
 
-_LARGEST_FORM = 16 * 1024
 _Field = Annotated[str, Meta(max_length=8192)]
 
 
@@ -46,17 +46,6 @@ class LoginForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     user_domain: _Field = "Default"
     project: _Field = ""
     project_domain: _Field = "Default"
-
-
-class FormOperation(Operation):
-    """An operation whose body is a form of a page."""
-
-    def decode(self, raw: bytes, form: Any) -> Any:
-        try:
-            return msgspec.convert(dict(parse_qsl(raw.decode(), keep_blank_values=True)), form, strict=False)
-        except (UnicodeDecodeError, msgspec.ValidationError) as error:
-            # The message has no value: it may be a password.
-            raise BadRequest("The form is malformed.") from error
 
 
 class LoginDesk(msgspec.Struct, frozen=True):
@@ -192,7 +181,7 @@ def _page(
 LOGIN_OPERATIONS: Final = (
     Operation("GET", LOGIN, OPEN, show_login, query=Query(LoginQuery), provides=()),
     FormOperation(
-        "POST", LOGIN, OPEN, log_in, body=LoginForm, takes=(), largest_body=_LARGEST_FORM, provides=()
+        "POST", LOGIN, OPEN, log_in, body=LoginForm, takes=(), largest_body=LARGEST_FORM, provides=()
     ),
     Operation("POST", LOGOUT, Rule("dashboard:session"), log_out, provides=(), status=204),
 )

@@ -1,0 +1,100 @@
+"""Lists: the form that searches, the table, and the way to the next page."""
+
+from collections.abc import Iterable, Sequence
+
+import htpy as h
+
+from roost.dashboard.html.values import number
+
+
+def search_field(name: str, label: str, value: str | None, *, placeholder: str = "") -> h.Element:
+    """Return a field of a search form."""
+    return h.div(".field")[
+        h.label(for_=f"q-{name}")[label],
+        h.input(
+            id=f"q-{name}",
+            type="search",
+            name=name,
+            value=value or "",
+            placeholder=placeholder,
+            maxlength="255",
+            autocomplete="off",
+            spellcheck="false",
+        ),
+    ]
+
+
+def text_field(name: str, label: str, value: str | None, *, type: str = "text", step: str = "") -> h.Element:
+    """Return a field of a search form for one exact value."""
+    return h.div(".field")[
+        h.label(for_=f"q-{name}")[label],
+        h.input(
+            id=f"q-{name}",
+            type=type,
+            name=name,
+            value=value or "",
+            maxlength="255" if type == "text" else None,
+            size="16" if type == "text" else None,
+            step=step or None,
+            autocomplete="off",
+            spellcheck="false",
+        ),
+    ]
+
+
+def choice_field(
+    name: str, label: str, value: str | None, choices: Iterable[tuple[str, str]], *, every: str
+) -> h.Element:
+    """Return a choice of a search form. ``choices``: value and words. ``every``: the words for no choice."""
+    return h.div(".field")[
+        h.label(for_=f"q-{name}")[label],
+        h.select(id=f"q-{name}", name=name)[
+            h.option(value="", selected=value is None)[every],
+            [h.option(value=each, selected=each == value)[words] for each, words in choices],
+        ],
+    ]
+
+
+def search_form(path: str, *fields: h.Node, kept: Iterable[tuple[str, str | None]] = ()) -> h.Element:
+    """Return a form that loads a list anew. ``kept``: further parameters of its address."""
+    return h.form(".filter-form", action=path, role="search")[
+        [h.input(type="hidden", name=name, value=value) for name, value in kept if value],
+        fields,
+        h.button(".button", type="submit")["Show"],
+        h.a(".button.quiet", href=path)["Clear"],
+    ]
+
+
+def table(label: str, heads: Sequence[h.Node], rows: Iterable[h.Element]) -> h.Element:
+    """Return a table, whose rows are cards in a narrow window. ``heads``: cells of its head, or texts."""
+    return h.div(".table-wrap", tabindex="0", role="region", aria_label=label)[
+        h.table(".table.stacks")[
+            h.thead[h.tr[[h.th(scope="col")[each] if isinstance(each, str) else each for each in heads]]],
+            h.tbody[rows],
+        ]
+    ]
+
+
+def cell(label: str, *content: h.Node, numeric: bool = False) -> h.Element:
+    """Return a cell of a table. ``label``: the head of its column, for rows that are cards."""
+    shown = [each for each in content if each]
+    return h.td(class_="num" if numeric else None, data_label=label)[
+        h.div[shown] if len(shown) > 1 else shown
+    ]
+
+
+def pager(shown: int, what: str, first: str | None, following: str | None) -> h.Element:
+    """Return the foot of a list.
+
+    ``first``: the address of its first page, None on that. ``following``: of the next page, None on the last.
+    """
+    return h.div(".pager")[
+        h.span[f"{number(shown)} {what}" + (", more follow" if following else "")],
+        first and h.a(".button.small", href=first)["First page"],
+        following and h.a(".button.small", href=following, rel="next")["Next page"],
+    ]
+
+
+def empty(title: str, *text: h.Node) -> h.Element:
+    """Return the text of a list that has nothing."""
+    return h.div(".empty")[h.h2[title], [h.p[each] for each in text if each]]

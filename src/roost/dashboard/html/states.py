@@ -1,0 +1,51 @@
+"""States of instances, hosts and cells in words, each with the mark and colour that it has everywhere."""
+
+from typing import Final, NamedTuple
+
+import htpy as h
+
+
+class ShownState(NamedTuple):
+    """A state in words. ``mark``: ok, look, fails, note or off (``.state-…`` of the style)."""
+
+    mark: str
+    words: str
+
+
+_INSTANCES: Final = {
+    "scheduling": ShownState("note", "Scheduling"),
+    "assigned": ShownState("note", "Assigned"),
+    "starting": ShownState("note", "Starting"),
+    "active": ShownState("ok", "Active"),
+    "lost": ShownState("fails", "Lost"),
+    "failed": ShownState("look", "Build failed"),
+    "abandoned": ShownState("look", "Abandoned"),
+    "error": ShownState("fails", "Error"),
+    "deleting": ShownState("off", "Deleting"),
+    "destroyed": ShownState("off", "Destroyed"),
+    "deleted": ShownState("off", "Deleted"),
+    "unknown": ShownState("look", "Unknown"),
+}
+
+_PLACES: Final = {
+    "up": ShownState("ok", "Up"),
+    "down": ShownState("fails", "Down"),
+    "no_conductor": ShownState("fails", "No conductor"),
+    "no_host_up": ShownState("fails", "No host up"),
+    "unknown": ShownState("look", "Unknown"),
+}
+
+
+def instance_state(state: str) -> ShownState:
+    """Return the state of an instance in words."""
+    return _INSTANCES.get(state, ShownState("note", state))
+
+
+def place_state(state: str) -> ShownState:
+    """Return the state of a host, a cell or a process in words."""
+    return _PLACES.get(state, ShownState("note", state))
+
+
+def state_mark(shown: ShownState, *, chip: bool = False) -> h.Element:
+    """Return a state with its mark. ``chip``: as a label of its own."""
+    return h.span(class_=["chip" if chip else None, f"state-{shown.mark}"])[shown.words]

@@ -1,0 +1,113 @@
+"""One instance: its state, where it is and was, its claim and its history."""
+
+import msgspec
+
+from roost.conductor.history.types import InstanceHistory
+from roost.conductor.instances.types import ShownInstance
+from roost.dashboard.service import CloudReads, DashboardService
+from roost.dashboard.views.absence import of_cloud
+from roost.dashboard.views.host_stays import HostStay, stay_at, stays_of
+from roost.dashboard.views.moments import read_moment
+from roost.fleet import Fleet
+from roost.model.visibility import seen, seen_by_project, visible
+from roost.web.errors import NotFound
+from roost.web.request import Request
+
+
+class ProviderClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a claim that one provider serves. ``amounts``: by class, in units of the class.
+
+    ``name``: None if the provider is not known here, or any more.
+    """
+
+    provider: str
+    name: str | None
+    amounts: dict[str, int]
+
+
+class InstanceView(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance, with its history. ``now``: seconds since the epoch.
+
+    ``instance``: None if nothing is left of it. ``claim``: what it holds in placement. ``stays``: the hosts
+    that it was on. ``asked``: the time that was asked for, and ``then``: the stay at that time.
+    """
+
+    now: float
+    uuid: str
+    instance: ShownInstance | None
+    history: InstanceHistory
+    stays: tuple[HostStay, ...]
+    claim: tuple[ProviderClaim, ...] = ()
+    asked: float | None = None
+    then: HostStay | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The name that people call it, None without one."""
+        return None if self.instance is None else self.instance.name
+
+    @property
+    def state(self) -> str:
+        """The state of the instance, or of its history."""
+        return self.history.state if self.instance is None else self.instance.state
+
+    @property
+    def ended(self) -> float | None:
+        """The time at which nothing of it was left, None if it is there."""
+        if self.instance is not None or not self.history.actions:
+            return None
+        return self.history.actions[-1].finished_at
+
+
+@of_cloud
+async def instance_view(
+    service: DashboardService, cloud: CloudReads, req: Request, uuid: str
+) -> InstanceView:
+    """Return an instance that the viewer may see. Raises `NotFound` for all others."""
+    known = await cloud.histories.find(uuid)
+    if known is None or not req.projects.include(known.project_id):
+        raise NotFound(
+            f"There is no instance {uuid}, and no history of one: histories are kept for some days."
+        )
+    history = known.told([visible(each, req.viewer) for each in known.runs])
+    instance = await cloud.instances.find(uuid)
+    stays = stays_of(history)
+    asked = None if req.query.at is None else read_moment(req.query.at)
+    claim: tuple[ProviderClaim, ...] = ()
+    if instance is not None and instance.claim is not None:
+        fleet = None if service.ledger is None else await service.ledger.current()
+        claim = _claim(instance.claim, fleet)
+    return InstanceView(
+        now=service.clock(),
+        uuid=uuid,
+        instance=instance,
+        history=history,
+        stays=stays,
+        claim=claim,
+        asked=asked,
+        then=None if asked is None else stay_at(stays, asked),
+    )
+
+
+def _claim(claim: dict[str, dict[str, int]], fleet: Fleet | None) -> tuple[ProviderClaim, ...]:
+    parts = []
+    for provider, amounts in claim.items():
+        known = fleet is not None and provider in fleet
+        name = fleet.name(fleet.row(provider)) if fleet is not None and known else None
+        parts.append(ProviderClaim(provider=provider, name=name, amounts=dict(sorted(amounts.items()))))
+    return tuple(sorted(parts, key=lambda each: (each.name or "", each.provider)))
+
+
+@seen_by_project(InstanceView)
+def _instance(view: InstanceView) -> InstanceView:
+    """Return the instance as its project sees it: the times of its stays, and no hosts."""
+    history = seen(view.history)
+    stays = stays_of(history)
+    return msgspec.structs.replace(
+        view,
+        instance=None if view.instance is None else seen(view.instance),
+        history=history,
+        stays=stays,
+        claim=(),
+        then=None if view.asked is None else stay_at(stays, view.asked),
+    )
