@@ -16,6 +16,7 @@ JSON twin of the page. Browsers hold no fleet: the server counts.
     page              a page as an operation
     pages             views as HTML
     part              the part of processes that serves the dashboard
+    search            the search of the navigation
     service           the parts of the process that pages read from
     session           login, sealed sessions, and checks of requests
     views             the views of pages

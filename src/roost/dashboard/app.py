@@ -6,12 +6,14 @@ import falcon.asgi
 from oslo_policy.policy import RuleDefault
 
 from roost.conductor import http as conductor_api
+from roost.dashboard.addresses import ROOT
 from roost.dashboard.asset_operations import ASSET_OPERATIONS
 from roost.dashboard.conventions import DashboardConventions
 from roost.dashboard.page import Page
 from roost.dashboard.pages.instance import INSTANCE
 from roost.dashboard.pages.instances import INSTANCES
 from roost.dashboard.pages.overview import OVERVIEW
+from roost.dashboard.search import SEARCH_OPERATIONS
 from roost.dashboard.service import FLEET_RULE, SESSION_RULE, DashboardService
 from roost.dashboard.session.guard import RequestGuard
 from roost.dashboard.session.login import LOGIN_OPERATIONS
@@ -23,9 +25,9 @@ from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
 from roost.web.forwarded import through_proxies
-from roost.web.operation import Operation
+from roost.web.operation import OPEN, Operation
 from roost.web.policy import ADMIN
-from roost.web.request import Request
+from roost.web.request import Request, Response
 
 DASHBOARD_RULES: Final = {FLEET_RULE: ADMIN, SESSION_RULE: "@"}
 """The policy rules as they are without a policy file. Instances and decisions have the rules of the APIs."""
@@ -36,12 +38,16 @@ PAGES: Final[tuple[Page, ...]] = (OVERVIEW, INSTANCES, INSTANCE)
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *LOGIN_OPERATIONS,
     *ASSET_OPERATIONS,
+    *SEARCH_OPERATIONS,
     *(page.operation() for page in PAGES),
 )
 
 
-def create_app(service: DashboardService, options: PlacementOptions) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """Return the application of the dashboard."""
+def create_app(
+    service: DashboardService, options: PlacementOptions, *, alone: bool = False
+) -> falcon.asgi.App:  # type: ignore[type-arg]
+    """Return the application of the dashboard. ``alone``: the process serves nothing else, so that the root
+    of its address leads to the overview."""
     proxies = options.proxies
     kernel = Kernel(
         service,
@@ -53,7 +59,15 @@ def create_app(service: DashboardService, options: PlacementOptions) -> falcon.a
         middleware=(RequestGuard(service.options.hosts),),
         body_seconds=options.limits.body_seconds,
     )
-    return create_web_app(OPERATIONS, kernel)
+    return create_web_app((*OPERATIONS, _ENTRY) if alone else OPERATIONS, kernel)
+
+
+async def _enter(service: object, req: Request, resp: Response) -> None:
+    resp.status = 303
+    resp.set_header("location", ROOT)
+
+
+_ENTRY: Final = Operation("GET", "/", OPEN, _enter, provides=())
 
 
 def default_rules() -> list[RuleDefault]:

@@ -68,7 +68,13 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             clock=process.clock,
             views=KeptViews(time.monotonic),
         )
-        process.apis.append(Api(create_app(service, options), (ROOT,), long_polls=(LIVE,)))
+        process.apis.append(
+            Api(
+                create_app(service, options, alone="placement_api" not in process.parts),
+                (ROOT,),
+                long_polls=(LIVE,),
+            )
+        )
 
 
 def _reached(own: DashboardOptions, address: str | None) -> DashboardOptions:

@@ -31,7 +31,7 @@ FLEET_RULE = "dashboard:fleet"
 """The policy rule of pages that show hosts of the whole cloud."""
 
 SESSION_RULE = "dashboard:session"
-"""The policy rule of what every user with a session may do: log out."""
+"""The policy rule of what every user with a session may do: log out, search."""
 
 
 class ActionClient(Protocol):
