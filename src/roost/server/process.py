@@ -50,6 +50,10 @@ Options = TypeVar("Options", bound=PlacementOptions)
 Own_co = TypeVar("Own_co", bound=PlacementOptions, covariant=True)
 
 
+_DECIDING = frozenset(("scheduler_api", "super_conductor", "cell_conductors", "nova_calls", "nova_shadow"))
+"""Parts that have the scheduler of a process decide."""
+
+
 class Api(NamedTuple):
     """An API of a process.
 
@@ -134,6 +138,11 @@ class Process(Generic[Own_co]):
         self.stack.push_async_callback(database.close)
         self.databases.append(database)
         return database
+
+    @property
+    def only_reads(self) -> bool:
+        """True if no part makes decisions that are recorded, so that records and journals are others'."""
+        return not _DECIDING.intersection(self.parts)
 
     def owns(self, database: Database) -> bool:
         """Return whether no other process uses a database, so that leases of an earlier process are free."""

@@ -47,7 +47,8 @@ class RecordsPart(ProcessPart[SchedulingOptions]):
     async def open(self, process: Process[SchedulingOptions]) -> None:
         process.records = records = await open_records(open_conf(process.options.source))
         process.stack.push_async_callback(records.close)
-        process.run_beside(_trim(records, process.clock))
+        if not process.only_reads:
+            process.run_beside(_trim(records, process.clock))
         metrics.WAITING_RECORDS.follow(lambda: records.waiting)
 
 

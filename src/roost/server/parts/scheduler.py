@@ -44,7 +44,7 @@ class HostsPart(ProcessPart[SchedulingOptions]):
     """The hosts of a scheduler in this process, and the metrics of their capacity.
 
     With an API database they are the nodes of the cells, which the feed keeps up to date and writes to the
-    node journal.
+    node journal, unless the process only reads.
     """
 
     async def open(self, process: Process[SchedulingOptions]) -> None:
@@ -56,7 +56,7 @@ class HostsPart(ProcessPart[SchedulingOptions]):
             feed = NodeFeed(
                 process.cells.values(),
                 table,
-                journal=process.api,
+                journal=None if process.only_reads else process.api,
                 source=WordStore(process.api),
                 retention=options.retention,
                 down_seconds=options.scheduler.service_down_time,
