@@ -159,7 +159,7 @@ OPERATIONS: Final = (
 
 async def describe_conductor_api(service: object, req: Request, resp: Response) -> msgspec.Raw:
     """This document."""
-    return _document()
+    return document()
 
 
 DOCUMENT: Final = Operation("GET", "/v1/openapi.json", OPEN, describe_conductor_api, answer=OpenApi)
@@ -167,7 +167,8 @@ DOCUMENT: Final = Operation("GET", "/v1/openapi.json", OPEN, describe_conductor_
 
 
 @cache
-def _document() -> msgspec.Raw:
+def document() -> msgspec.Raw:
+    """Return the document as JSON."""
     described = describe(
         (*OPERATIONS, DOCUMENT, *DOCUMENTED),
         Conventions("conductor"),

@@ -13,7 +13,7 @@ from roost.placement.v1.follower import ChangeFollower
 from roost.placement.v1.past import Past
 from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.conventions import Conventions
-from roost.web.openapi import describe
+from roost.web.openapi import Document, describe
 from roost.web.operation import Operation
 from roost.web.request import Request, Response
 
@@ -41,13 +41,13 @@ class V1Service:
     @cached_property
     def document(self) -> msgspec.Raw:
         """The OpenAPI document as JSON."""
-        document = describe(
-            self.operations,
-            Conventions(),
-            title="Roost",
-            text="Operations that the Placement API does not have.",
-        )
-        return msgspec.Raw(msgspec.json.encode(document))
+        return msgspec.Raw(msgspec.json.encode(document_of(self.operations)))
+
+
+def document_of(operations: Sequence[Operation]) -> Document:
+    """Return the OpenAPI document of operations under ``/v1``."""
+    text = "Operations that the Placement API does not have."
+    return describe(operations, Conventions(), title="Roost", text=text)
 
 
 async def describe_api(service: V1Service, req: Request, resp: Response) -> msgspec.Raw:

@@ -169,7 +169,9 @@ class HttpScheduler:
 
         ``global_request_id`` goes with the request if it is that of the present one.
 
-        Raises what that raises, and:
+        It raises the errors that this raises, and further ones.
+
+        Raises:
             SchedulerUnavailable: There was no response, and the instances may be claimed nevertheless: free
                 them before a new request.
             ConcurrentUpdate: An instance holds something, perhaps by a request whose response was lost and

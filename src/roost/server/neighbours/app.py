@@ -131,15 +131,39 @@ OPERATIONS: Final = (
 )
 
 
+class NeutronError(msgspec.Struct):
+    """An error as Neutron tells it."""
+
+    type: str
+    message: str
+    detail: str = ""
+
+
+class NeighbourErrors(msgspec.Struct):
+    """The body of every response that reports an error.
+
+    Under ``/v2.0`` it has ``NeutronError``, elsewhere the members of Cyborg's faults.
+    """
+
+    neutron_error: NeutronError | msgspec.UnsetType = msgspec.field(
+        name="NeutronError", default=msgspec.UNSET
+    )
+    faultcode: str | msgspec.UnsetType = msgspec.UNSET
+    faultstring: str | msgspec.UnsetType = msgspec.UNSET
+    debuginfo: msgspec.UnsetType | None = msgspec.UNSET
+
+
 class NeighbourConventions(Conventions):
     """Errors in the forms of Neutron and Cyborg."""
+
+    errors = NeighbourErrors
 
     def refuse(self, req: Request, resp: Response, error: HTTPError) -> None:
         text = str(error) or falcon.code_to_http_status(error.status).partition(" ")[2]
         kind = getattr(error, "kind", type(error).__name__)
-        body: dict[str, Any] = {"faultcode": "Client", "faultstring": text, "debuginfo": None}
+        body = NeighbourErrors(faultcode="Client", faultstring=text, debuginfo=None)
         if req.path.startswith(f"{_NETWORKS}/"):
-            body = {"NeutronError": {"type": kind, "message": text, "detail": ""}}
+            body = NeighbourErrors(NeutronError(kind, text))
         resp.content_type = falcon.MEDIA_JSON
         resp.data = msgspec.json.encode(body)
 
