@@ -1,10 +1,13 @@
 """Pages of the repository in the site: places, links and tables of contents."""
 
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
+from document_site.api_schemas import SchemaTexts
 from document_site.contents import with_contents
+from document_site.docstrings import as_markdown
 from document_site.markdown import code, plain, table
 from document_site.repository_pages import place_of, with_links_of_site
 
@@ -75,3 +78,53 @@ def test_text_has_no_meaning_but_code() -> None:
     assert plain("a <b> *c* `<d>*` [e]") == r"a \<b\> \*c\* `<d>*` \[e\]"
     assert code("a") == "`a`" and code("a`b") == "`` a`b ``"
     assert table(("a", "b"), [("c|d", "e\nf")]) == "| a | b |\n| --- | --- |\n| c\\|d | e f |\n"
+
+
+def test_a_docstring_is_markdown() -> None:
+    text = """The first
+    line with ``code`` and <words>.
+
+    Example::
+
+        run(it)
+
+    Raises:
+        ValueError: it is
+            wrong.
+    """
+    assert as_markdown(text) == (
+        "The first line with ``code`` and \\<words\\>.\n\nExample:\n\n```text\nrun(it)\n```\n\n\n"
+        "**Raises:**\n\n- `ValueError`: it is wrong."
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "text"),
+    [
+        (
+            {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10},
+            "integer",
+            "1 to 1,000. By default `10`.",
+        ),
+        ({"$ref": "#/components/schemas/Thing"}, "[`Thing`](#schema-s-thing)", ""),
+        (
+            {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]},
+            "string or null",
+            "At most 3 characters.",
+        ),
+        ({"enum": ["a", "b"], "description": "One of *two*"}, "`a` or `b`", r"One of \*two\*."),
+        (
+            {"type": "array", "items": {"type": "string", "pattern": "^a"}},
+            "list of string",
+            "Each matches `^a`.",
+        ),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, "object of number by key", ""),
+        ({"type": "array", "prefixItems": [{"type": "string"}, {"const": 1}]}, "list of string, `1`", ""),
+        ({"type": "string", "format": "uuid"}, "uuid", ""),
+        ({}, "any value", ""),
+    ],
+)
+def test_a_schema_is_told_in_words(schema: dict[str, Any], kind: str, text: str) -> None:
+    texts = SchemaTexts("s")
+    assert texts.kind(schema) == kind
+    assert texts.text(schema) == text

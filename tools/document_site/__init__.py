@@ -18,6 +18,7 @@ python_pages      the classes that a program may use
 docstrings        docstrings as Markdown
 markdown          pieces of Markdown: tables, code, definitions
 conf              the configuration of Sphinx
+sphinx_hooks      changes of its behaviour
 
 ``python -m document_site`` builds the site; `make docs` does so.
 """
