@@ -40,7 +40,8 @@ class FleetLayout(NamedTuple):
 
     def roots(self, table: NodeTable, fleet: Fleet) -> Rows:
         """Return the row of each node's root provider in a fleet: intp[n], -1 where it has none."""
-        rows = np.unique(fleet.roots(fleet.rows()))
+        rows = fleet.rows()
+        rows = rows[fleet.parent[rows] < 0]
         nodes = table.indexes_of_rows(fleet, rows)
         row_of = np.full(table.size, -1, dtype=np.intp)
         row_of[nodes[nodes >= 0]] = rows[nodes >= 0]

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from roost.fleet import Fleet
 from roost.fleet.columns import Rows
 from roost.model.aggregate import AVAILABILITY_ZONE
@@ -16,7 +14,8 @@ def zones(table: NodeTable, default: str, fleet: Fleet) -> Mapping[str, Rows]:
     ``default``: the zone of nodes whose aggregates name none. A node whose aggregates name several zones
     counts in the first one.
     """
-    roots = np.unique(fleet.roots(fleet.rows()))
+    rows = fleet.rows()
+    roots = rows[fleet.parent[rows] < 0]
     nodes = table.indexes_of_rows(fleet, roots)
     roots, nodes = roots[nodes >= 0], nodes[nodes >= 0]
     labels = table.metadata(AVAILABILITY_ZONE)
