@@ -1,18 +1,21 @@
 """The overview: what needs attention, capacity and use, decisions."""
 
 import asyncio
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from roost.conductor.findings import findings_of_cell, findings_of_refusals, some_of
 from roost.dashboard.html.values import amount, percent
 from roost.dashboard.kept_views import MOST, KeptViews
-from roost.dashboard.views.attention import Attention, worst_first
+from roost.dashboard.views.attention import Attention, of_certificate, of_disks, worst_first
 from roost.model.inventory import Inventory
 from roost.server.all_in_one.layout import uniform_layout
+from support.certificates import make_authority
 from support.dashboards import DashboardClient, opened_dashboard
 
 LAYOUT = uniform_layout(
@@ -138,3 +141,24 @@ def test_kept_views_are_made_once_for_all_and_again_after_an_error() -> None:
         assert len(views._made) == MOST
 
     asyncio.run(run())
+
+
+def test_a_certificate_that_ends_soon_is_told(tmp_path: Path) -> None:
+    file = make_authority(tmp_path, "authority").certificate
+    ends = x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc.timestamp()
+    assert of_certificate(None, ends) == of_certificate(file, ends - 30 * 86_400) == []
+    [soon] = of_certificate(file, ends - 86_400)
+    [over] = of_certificate(file, ends + 1)
+    assert (soon.level, over.level) == ("look", "fails") and "ends on" in soon.says
+    file.write_text("none")
+    assert "cannot be read" in of_certificate(file, ends)[0].says
+
+
+def test_a_full_disk_is_told_once_for_all_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type(usage)(100 * 2**20, 95 * 2**20, 5 * 2**20))
+    [found] = of_disks([tmp_path / "a.db", tmp_path / "b.db"])
+    assert found.says == "the disk is 95 % full, 5 MiB are free" and found.level == "look"
+    monkeypatch.undo()
+    [missing] = of_disks([tmp_path / "none" / "a.db"])
+    assert "No such file" in missing.says

@@ -172,6 +172,7 @@ def up(
             system = await _open_when_there(stack, partial(open_, layout), options)
             system.report().on_signal()
             system.address = listening.url
+            system.certificate = None if listening.tls is None else listening.tls.certificate
             keep_what_is_loaded()
 
             def announce() -> None:

@@ -2,6 +2,9 @@
 
 import sys
 import time
+from functools import partial
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -67,6 +70,8 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             actions=None,
             clock=process.clock,
             views=KeptViews(time.monotonic),
+            files=partial(_files, process),
+            certificate=process.certificate,
         )
         process.apis.append(
             Api(
@@ -81,6 +86,12 @@ def _reached(own: DashboardOptions, address: str | None) -> DashboardOptions:
     """Return the options with the name of the address where the process listens."""
     name = None if address is None else urlsplit(address).netloc
     return own if name is None else msgspec.structs.replace(own, hosts=(*own.hosts, host_of(name)))
+
+
+def _files(process: Process[Any]) -> list[Path]:
+    """Return the files of the databases that the process has open."""
+    databases = [*process.databases, *(cell.database for cell in process.cells.values())]
+    return [Path(each.url.database) for each in databases if each.is_sqlite and each.url.database]
 
 
 def _desk(process: Process[SchedulingOptions], own: DashboardOptions) -> LoginDesk:

@@ -1,7 +1,8 @@
 """The parts of the process that pages read from, and the rules of who sees what."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from roost.conductor.events.reader import EventReader
@@ -68,6 +69,7 @@ class DashboardService:
     - ``table``: the compute nodes. ``scheduler``: explains and supposes; it is never asked to claim.
     - ``cloud``: None: there is no API database, so there are no cells, instances and events.
     - ``actions``: carries out what users do; None: the dashboard only shows.
+    - ``files``: those of databases on this machine. ``certificate``: that of the process; None without TLS.
     - ``clock``: seconds since the epoch. ``views``: views that all viewers share.
     """
 
@@ -85,6 +87,8 @@ class DashboardService:
     actions: ActionClient | None
     clock: Callable[[], float]
     views: KeptViews
+    files: Callable[[], Collection[Path]] = tuple
+    certificate: Path | None = None
 
     async def kept(self, key: object, seconds: float, make: Callable[[], Awaitable[T]]) -> T:
         """Return a view that all viewers share, made at most ``seconds`` ago. See `KeptViews.get`."""

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import structlog
@@ -86,6 +87,7 @@ class Process(Generic[Own_co]):
       ``members``: those of server groups, for a placement service without groups; None: those of the API
       database.
     - ``address``: the URL at which people on this machine reach the process; None if it is not known.
+      ``certificate``: the file of its certificate; None without TLS.
     - ``sections``: of the report of the process. ``stops``: called in the event loop when the process has to
       end, to end waits of requests.
     """
@@ -131,6 +133,7 @@ class Process(Generic[Own_co]):
         self.sections: dict[str, Describe] = {}
         self.stops: list[Callable[[], object]] = []
         self.address: str | None = None
+        self.certificate: Path | None = None
 
     def open_database(self, url: DatabaseUrl | str) -> Database:
         """Open a database. Raises `StorageError`."""

@@ -244,6 +244,7 @@ class Program(Generic[Options]):
         """Open the parts of this worker process; the stack closes them. Raises `OperatorError`."""
         process = Process(self.options, COMMANDS[self.command].parts, stack)
         process.address = self.address
+        process.certificate = None if self.tls is None else self.tls.certificate
         await open_parts(process, process.parts)
         return served(process, self.command)
 

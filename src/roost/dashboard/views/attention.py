@@ -2,11 +2,13 @@
 
 import shutil
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import numpy as np
+from cryptography import x509
 
 from roost.conductor.findings import (
     LEVELS,
@@ -32,6 +34,9 @@ from roost.state.api_database.audit import read_audit_state
 
 LAG_SECONDS: Final = 5.0
 """Seconds of lag of this process behind the ledger from which it is told."""
+
+CERTIFICATE_DAYS: Final = 21.0
+"""Days before the end of a certificate from which it is told."""
 
 FULL_SHARE: Final = 0.9
 """Share of a disk in use from which it is told."""
@@ -119,20 +124,39 @@ def of_ledger(ledger: Ledger) -> list[Attention]:
     return [Attention("look", "dashboard", text)]
 
 
-def of_disks(paths: list[Path]) -> list[Attention]:
-    """Return the findings about disks of this machine that are nearly full. ``paths``: files on them."""
-    found = {}
-    for path in paths:
+def of_disks(files: Collection[Path]) -> list[Attention]:
+    """Return the findings about disks of this machine that are nearly full. ``files``: files on them."""
+    found = []
+    for folder in sorted({file.absolute().parent for file in files}):
         try:
-            usage = shutil.disk_usage(path.parent)
+            usage = shutil.disk_usage(folder)
         except OSError as error:
-            found[path.parent] = Attention("look", f"{path.parent}", f"cannot be read: {error.strerror}")
+            found.append(Attention("look", f"{folder}", f"cannot be read: {error.strerror}"))
             continue
         if usage.used >= FULL_SHARE * usage.total:
             full, free = 100 * usage.used / usage.total, usage.free // 2**20
-            text = f"the disk is {full:.0f} % full, {free:,} MiB are free"
-            found[path.parent] = Attention("look", f"{path.parent}", text)
-    return list(found.values())
+            level: Level = "fails" if not usage.free else "look"
+            found.append(
+                Attention(level, f"{folder}", f"the disk is {full:.0f} % full, {free:,} MiB are free")
+            )
+    return found
+
+
+def of_certificate(file: Path | None, now: float) -> list[Attention]:
+    """Return the finding that the certificate of this process ends soon. ``now``: seconds since the epoch."""
+    if file is None:
+        return []
+    try:
+        certificate = x509.load_pem_x509_certificate(file.read_bytes())
+    except (OSError, ValueError) as error:
+        return [Attention("look", f"{file}", f"the certificate cannot be read: {error}")]
+    ends = certificate.not_valid_after_utc.timestamp()
+    if ends - now > CERTIFICATE_DAYS * 86_400:
+        return []
+    when = text_of_moment(ends)
+    if ends <= now:
+        return [Attention("fails", f"{file}", f"the certificate has ended on {when} UTC")]
+    return [Attention("look", f"{file}", f"the certificate ends on {when} UTC")]
 
 
 def _linked(finding: StatusFinding, href: str) -> Attention:

@@ -91,6 +91,8 @@ async def _made(service: DashboardService) -> OverviewView:
         _cells(service, unknown), _runs(service, unknown), _audit(service, unknown)
     )
     found += attention.of_hosts(service)
+    found += attention.of_disks(service.files())
+    found += attention.of_certificate(service.certificate, service.clock())
     if cells is not None:
         found += attention.of_cells(cells)
     if service.cloud is not None:
