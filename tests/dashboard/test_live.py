@@ -1,14 +1,13 @@
 """The live parts of pages: one event stream for all windows, regions fetched again, polite sentences."""
 
-import queue
 import re
 from collections.abc import Iterator
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from support.browser import Windows
+from support.event_streams import EventStreams
 from support.page_server import POLICY, PageServer, Reply
 from support.waiting import wait_for
 
@@ -34,46 +33,6 @@ PAGE = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Liv
  hx-trigger="live" hx-swap="innerMorph"><p>part 0</p><a href="#a">a link</a></div></main></body></html>"""
 
 
-class Stream:
-    """Event streams of a page server: each request gets the events that are sent while it lasts."""
-
-    def __init__(self, server: PageServer) -> None:
-        self._server = server
-        self.topics: list[list[str]] = []
-        self._queues: list[queue.Queue[bytes | None]] = []
-        self.status = 200
-        server.answers["/ui/live"] = self._answer
-
-    def send(self, topic: str, data: str) -> None:
-        for each in self._queues:
-            each.put(f"event: {topic}\ndata: {data}\n\n".encode())
-
-    def end(self) -> None:
-        while self._queues:
-            self._queues.pop().put(None)
-
-    def _answer(self, _: dict[str, str]) -> Reply:
-        if self.status != 200:
-            return Reply(status=self.status)
-        self.topics.append(sorted(parse_qs(urlsplit(self._server.asked[-1]).query).get("topic", [])))
-        events: queue.Queue[bytes | None] = queue.Queue()
-        self._queues.append(events)
-
-        def parts() -> Iterator[bytes]:
-            yield b"retry: 100\n\n"
-            while not self._server.closing.is_set():
-                try:
-                    event = events.get(timeout=0.1)
-                except queue.Empty:
-                    yield b":\n\n"  # fails where the browser has left
-                    continue
-                if event is None:
-                    return
-                yield event
-
-        return Reply(media_type="text/event-stream", parts=parts())
-
-
 @pytest.fixture
 def page_server() -> Iterator[PageServer]:
     with PageServer(policy=STRICT) as server:
@@ -81,14 +40,14 @@ def page_server() -> Iterator[PageServer]:
 
 
 @pytest.fixture
-def stream(page_server: PageServer) -> Stream:
+def stream(page_server: PageServer) -> EventStreams:
     parts = iter(range(1, 1000))
     page_server.answers["/ui"] = lambda _: Reply(PAGE)
     page_server.answers["/ui/part"] = lambda _: Reply(
         f'<p data-announce="part {(number := next(parts))}" id="sentence">part {number}</p>'
         '<a href="#a">a link</a>'
     )
-    return Stream(page_server)
+    return EventStreams(page_server)
 
 
 def is_live(page: Page) -> None:
@@ -96,7 +55,7 @@ def is_live(page: Page) -> None:
 
 
 def test_an_event_makes_htmx_fetch_the_region_under_a_policy_without_eval(
-    windows: Windows, stream: Stream
+    windows: Windows, stream: EventStreams
 ) -> None:
     page = windows.open("/ui")
     is_live(page)
@@ -108,7 +67,9 @@ def test_an_event_makes_htmx_fetch_the_region_under_a_policy_without_eval(
     assert stream.topics == [["fleet"]]
 
 
-def test_a_region_waits_for_the_pointer_the_focus_and_the_pause(windows: Windows, stream: Stream) -> None:
+def test_a_region_waits_for_the_pointer_the_focus_and_the_pause(
+    windows: Windows, stream: EventStreams
+) -> None:
     page = windows.open("/ui")
     is_live(page)
     page.locator("#region").hover()
@@ -132,7 +93,9 @@ def test_a_region_waits_for_the_pointer_the_focus_and_the_pause(windows: Windows
     expect(page.locator("#region p")).to_have_text("part 2")
 
 
-def test_windows_of_a_browser_share_one_stream_of_all_their_topics(windows: Windows, stream: Stream) -> None:
+def test_windows_of_a_browser_share_one_stream_of_all_their_topics(
+    windows: Windows, stream: EventStreams
+) -> None:
     page = windows.open("/ui")
     is_live(page)
     other = page.context.new_page()
@@ -157,7 +120,7 @@ def test_windows_of_a_browser_share_one_stream_of_all_their_topics(windows: Wind
 
 
 def test_a_stream_that_ends_or_is_refused_comes_back_and_the_region_is_read_again(
-    windows: Windows, stream: Stream
+    windows: Windows, stream: EventStreams
 ) -> None:
     page = windows.open("/ui", expected=("503", "ERR_INCOMPLETE|ERR_CONNECTION"))
     is_live(page)
@@ -169,7 +132,9 @@ def test_a_stream_that_ends_or_is_refused_comes_back_and_the_region_is_read_agai
     expect(page.locator("#region p")).to_have_text("part 1")
 
 
-def test_sentences_are_said_once_and_not_the_first_of_a_region(windows: Windows, stream: Stream) -> None:
+def test_sentences_are_said_once_and_not_the_first_of_a_region(
+    windows: Windows, stream: EventStreams
+) -> None:
     page = windows.open("/ui")
     is_live(page)
     said = page.locator("[data-live-status]")
@@ -185,7 +150,7 @@ def test_sentences_are_said_once_and_not_the_first_of_a_region(windows: Windows,
     expect(said).to_have_text("part 2")  # the next in 15 s
 
 
-def test_a_browser_without_shared_workers_has_a_stream_a_page(windows: Windows, stream: Stream) -> None:
+def test_a_browser_without_shared_workers_has_a_stream_a_page(windows: Windows, stream: EventStreams) -> None:
     page = windows.open()
     page.add_init_script("delete globalThis.SharedWorker")
     page.goto("/ui")
@@ -196,7 +161,7 @@ def test_a_browser_without_shared_workers_has_a_stream_a_page(windows: Windows, 
 
 
 def test_attributes_of_htmx_work_with_the_nonce_of_their_answer_alone(
-    windows: Windows, page_server: PageServer, stream: Stream
+    windows: Windows, page_server: PageServer, stream: EventStreams
 ) -> None:
     policy = STRICT.replace(NONCE, "YW5vdGhlcg==")
     page_server.answers["/ui/part"] = lambda _: Reply(

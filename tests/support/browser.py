@@ -96,7 +96,7 @@ class Windows:
         faults = [fault for watch in self.watches for fault in watch.faults]
         self._contexts.close()
         if failure == (None, None, None):
-            assert faults == []
+            assert not faults, "\n".join(faults)
 
     def open(
         self,
