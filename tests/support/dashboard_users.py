@@ -26,7 +26,8 @@ from roost.dashboard.session.login_limit import LoginLimit
 from roost.dashboard.session.login_methods import LoginMethods
 from roost.dashboard.session.seal import SessionSeal, new_session, session_key
 from roost.placement.options import PlacementOptions
-from roost.records import RecordQueue
+from roost.records import RecordQueue, Retention
+from roost.records.backend import open_sql_records
 from roost.web.auth import Identity
 from roost.web.auth.rules import PolicyRules
 from roost.web.policy import Policy
@@ -104,7 +105,8 @@ class DashboardUsers:
 @asynccontextmanager
 async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
     """Open the dashboard on the conductors of a directory."""
-    async with conducting(directory) as now:
+    queue = RecordQueue(await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention()))
+    async with conducting(directory, queue) as now:
         database = now.ledger.database
         watch = now.super.watch
         registry = CellRegistry(database, now.cells, watch, now.words)
@@ -134,7 +136,7 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
             layouts=layouts,
             default_zone="nova",
             scheduler=now.scheduler,
-            records=cast(RecordQueue, now.records),
+            records=queue,
             cloud=cloud,
             sessions=sessions,
             desk=desk,
@@ -150,3 +152,4 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
         ):
             yield DashboardUsers(now, service, seal, client, conductor)
         layouts.close()
+        await queue.close()

@@ -10,6 +10,8 @@ from roost.dashboard.addresses import ROOT
 from roost.dashboard.asset_operations import ASSET_OPERATIONS
 from roost.dashboard.conventions import DashboardConventions
 from roost.dashboard.page import Page
+from roost.dashboard.pages.decision import DECISION_PAGE
+from roost.dashboard.pages.decisions import DECISIONS_PAGE
 from roost.dashboard.pages.instance import INSTANCE
 from roost.dashboard.pages.instances import INSTANCES
 from roost.dashboard.pages.overview import OVERVIEW
@@ -32,7 +34,7 @@ from roost.web.request import Request, Response
 DASHBOARD_RULES: Final = {FLEET_RULE: ADMIN, SESSION_RULE: "@"}
 """The policy rules as they are without a policy file. Instances and decisions have the rules of the APIs."""
 
-PAGES: Final[tuple[Page, ...]] = (OVERVIEW, INSTANCES, INSTANCE)
+PAGES: Final[tuple[Page, ...]] = (OVERVIEW, INSTANCES, INSTANCE, DECISIONS_PAGE, DECISION_PAGE)
 """All pages. A new page is one row here."""
 
 OPERATIONS: Final[tuple[Operation, ...]] = (

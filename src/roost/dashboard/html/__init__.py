@@ -11,5 +11,7 @@ places      links to hosts, cells and instances
 lists       search forms, tables and the way to the next page
 history     the history of an instance as a timeline
 time_strip  phases of a time, as SVG
+funnel      the steps of a decision as bars
+weights     the weights of hosts as stacked bars
 bars        bars of use and of steps, as SVG
 """

@@ -1,4 +1,4 @@
-"""States of instances, hosts and cells in words, each with the mark and colour that it has everywhere."""
+"""States of instances, decisions, hosts and cells in words, each with the mark that it has everywhere."""
 
 from typing import Final, NamedTuple
 
@@ -27,6 +27,25 @@ _INSTANCES: Final = {
     "unknown": ShownState("look", "Unknown"),
 }
 
+_DECISIONS: Final = {
+    "built": ShownState("ok", "Placed"),
+    "building": ShownState("note", "Building"),
+    "partly": ShownState("look", "Partly placed"),
+    "refused": ShownState("fails", "Refused"),
+    "failed": ShownState("fails", "Builds failed"),
+    "abandoned": ShownState("off", "Abandoned"),
+    "chosen": ShownState("note", "Chosen, not claimed"),
+    "decided": ShownState("off", "Decided"),
+}
+
+_ATTEMPTS: Final = {
+    "pending": ShownState("note", "Building"),
+    "built": ShownState("ok", "Built"),
+    "refused": ShownState("look", "Claim refused"),
+    "failed": ShownState("fails", "Build failed"),
+    "abandoned": ShownState("off", "Abandoned"),
+}
+
 _PLACES: Final = {
     "up": ShownState("ok", "Up"),
     "down": ShownState("fails", "Down"),
@@ -39,6 +58,16 @@ _PLACES: Final = {
 def instance_state(state: str) -> ShownState:
     """Return the state of an instance in words."""
     return _INSTANCES.get(state, ShownState("note", state))
+
+
+def decision_state(outcome: str) -> ShownState:
+    """Return the outcome of a decision in words."""
+    return _DECISIONS.get(outcome, ShownState("note", outcome))
+
+
+def attempt_state(result: str) -> ShownState:
+    """Return the result of an attempt in words."""
+    return _ATTEMPTS.get(result, ShownState("note", result))
 
 
 def place_state(state: str) -> ShownState:

@@ -3,9 +3,13 @@
 absence      the reason why a page has nothing to show
 attention    findings about what needs attention, with the pages that show more
 cloud_cells  the cells and their counts, which all viewers share
+decision     one decision: its funnel, weights, attempts, or why it was refused
+decisions    the list of decisions
+funnel       the steps of a decision, with the hosts that each removed
 host_stays   the stays of an instance on hosts, by its history
 instance     one instance, with its history
 instances    the list of instances
 moments      times that people write
+outcome      the outcome of a decision in a word
 overview     what needs attention, capacity and use
 """

@@ -73,7 +73,8 @@ def _rule(verb: str) -> Rule:
     return Rule(f"scheduler:{verb}", all_projects="scheduler:records:all_projects")
 
 
-_RECORDS: Final = _rule("records")
+RECORDS: Final = _rule("records")
+"""The rule of the records of runs."""
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
@@ -150,7 +151,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/v1/scheduler/records",
-        _RECORDS,
+        RECORDS,
         list_records,
         query=Query(RecordsQuery),
         answer=RecordPage,
@@ -159,7 +160,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/v1/scheduler/records/{run}",
-        _RECORDS,
+        RECORDS,
         show_record,
         answer=RunWithAttempts,
         raises=(NotFound,),

@@ -7,9 +7,10 @@ from msgspec import Meta
 
 from roost.model.visibility import seen, seen_by_project
 from roost.model.vocabulary import MAX_NAME
-from roost.records import RunWithAttempts, Search, SearchableRecords, UnknownRun
+from roost.records import RecordQueue, RunWithAttempts, Search, SearchableRecords, UnknownRun
 from roost.scheduler.api.service import SchedulerService
 from roost.web.errors import BadRequest, Forbidden, NotFound
+from roost.web.policy import Projects
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Moment, Uuid
 from roost.web.request import Request, Response
 
@@ -66,10 +67,24 @@ async def list_records(service: SchedulerService, req: Request, resp: Response) 
 
     Administrators and services see all runs. A project sees its own runs, without hosts and numbers of hosts.
     """
-    query: RecordsQuery = req.query
+    return await record_page(service.records, req.query, req.projects)
+
+
+async def show_record(service: SchedulerService, req: Request, resp: Response, run: str) -> RunWithAttempts:
+    """Show a run of the scheduler with its attempts; a project sees it without hosts, as in the list."""
+    return await record_of(service.records, run, req.projects)
+
+
+async def record_page(records: RecordQueue, query: RecordsQuery, projects: Projects) -> RecordPage:
+    """Return a page of the runs that a query asks for, of the projects that a request may reach.
+
+    Raises:
+        Forbidden: the query is for another project.
+        BadRequest: the records cannot be searched by these criteria.
+    """
     own = query.project_id
-    if not req.projects.all:
-        own = req.projects.project_id
+    if not projects.all:
+        own = projects.project_id
         if query.project_id not in (None, own):
             raise Forbidden("Policy does not allow to read the records of other projects.")
     search = Search(
@@ -84,28 +99,28 @@ async def list_records(service: SchedulerService, req: Request, resp: Response) 
         refused=query.refused,
         before=query.marker,
     )
-    found = await find(service, search, query.limit + 1)
+    found = await find(records, search, query.limit + 1)
     page = found[: query.limit]
     following = page[-1].run.id if len(found) > query.limit else None
     return RecordPage(page, following)
 
 
-async def show_record(service: SchedulerService, req: Request, resp: Response, run: str) -> RunWithAttempts:
-    """Show a run of the scheduler with its attempts; a project sees it without hosts, as in the list."""
-    found = await find(service, Search(run=run), 1)
-    if not found or not req.projects.include(found[0].run.project_id):
+async def record_of(records: RecordQueue, run: str, projects: Projects) -> RunWithAttempts:
+    """Return a run with its attempts. Raises `NotFound`: it is not recorded, or of a project out of reach."""
+    found = await find(records, Search(run=run), 1)
+    if not found or not projects.include(found[0].run.project_id):
         raise NotFound(f"no run {run} is recorded")
     return found[0]
 
 
-async def find(service: SchedulerService, search: Search, limit: int) -> list[RunWithAttempts]:
+async def find(records: RecordQueue, search: Search, limit: int) -> list[RunWithAttempts]:
     """Find runs in the records, including runs that this process has just made.
 
     Raises:
         BadRequest: the records cannot be searched by these criteria.
     """
-    await service.records.flush(OWN_SECONDS)
-    backend = service.records.backend
+    await records.flush(OWN_SECONDS)
+    backend = records.backend
     if isinstance(backend, SearchableRecords):
         try:
             return await backend.find(search, limit)

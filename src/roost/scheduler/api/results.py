@@ -79,7 +79,7 @@ async def _written(service: SchedulerService) -> None:
 
 
 async def _attempt(service: SchedulerService, wanted: EndedAttempt) -> Attempt:
-    runs = await find(service, Search(run=wanted.run), 1)
+    runs = await find(service.records, Search(run=wanted.run), 1)
     if not runs:
         raise NotFound(f"no run {wanted.run} is recorded")
     instance = canonical_uuid(wanted.instance)
