@@ -8,7 +8,7 @@
 //   find    JSON {"hosts": [[index, name], …], "more": n} (query: layout, search)
 //
 // Each answer to a request with a layout has X-Roost-Layout, the newest one; where it is another, the body does not count
-// and the layout is read again. (An error status would be an error on the console of each page that is open then.)
+// and the layout is read again. (409 says the same, but is an error on the console of each page that is open then.)
 //
 // Changes come as events of the topic: {"layout": id, "commit": n, "changes": [[index, byte], …]}.
 
@@ -104,8 +104,9 @@ async function get(url, query, signal) {
   const address = new URL(url ?? "", location.href);
   for (const [key, value] of Object.entries(query)) address.searchParams.set(key, String(value));
   const response = await fetch(address, { signal, credentials: "same-origin" });
-  if (!response.ok) throw new Refused(response);
   const newest = response.headers.get("X-Roost-Layout");
-  if (newest && "layout" in query && newest !== query.layout) throw new OldLayout("the hosts are being put in another order");
+  if (response.status === 409 || (newest && "layout" in query && newest !== query.layout))
+    throw new OldLayout("the hosts are being put in another order");
+  if (!response.ok) throw new Refused(response);
   return response;
 }
