@@ -18,6 +18,7 @@ from roost.dashboard.app import create_app, default_rules
 from roost.dashboard.fleet_layout import FleetLayouts
 from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.options import DashboardOptions
+from roost.dashboard.past.past_reads import PastReads
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.session.authenticator import COOKIE, GUARD_HEADER, SessionAuthenticator
 from roost.dashboard.session.ended import EndedSessions
@@ -144,6 +145,7 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
             actions=None,
             clock=lambda: NOW,
             views=KeptViews(count(step=1000).__next__),  # each request makes its views anew
+            past=PastReads(now.ledger, None),
         )
         pages = httpx.ASGITransport(create_app(service, PlacementOptions()))
         async with (

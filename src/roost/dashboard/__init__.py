@@ -15,6 +15,7 @@ JSON twin of the page. Browsers hold no fleet: the server counts.
     options           the options of [dashboard]
     page              a page as an operation
     pages             views as HTML
+    past              the past of the fleet, by an index of the ledger's commits
     part              the part of processes that serves the dashboard
     search            the search of the navigation
     service           the parts of the process that pages read from

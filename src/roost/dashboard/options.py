@@ -17,6 +17,13 @@ class DashboardOptions(OptionStruct, frozen=True, group="dashboard"):
         help="Folder of the key of sessions and of the index of the past. It may be deleted: sessions end "
         "then, and the index is made again. Without it sessions end with the process, and there is no index.",
     )
+    past_mebibytes: int = option(
+        1024,
+        min=16,
+        max=1_048_576,
+        help="Size of the index of the past, by which hosts, instances and the map are shown as of a time. "
+        "A day of 25 commits a second takes some 200 MiB. The index forgets the oldest commits first.",
+    )
     hosts: tuple[str, ...] = option(
         ("localhost", "127.0.0.1", "[::1]"),
         help="Names by which browsers may reach the dashboard, without ports. A request for another name is "

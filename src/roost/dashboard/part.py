@@ -21,6 +21,8 @@ from roost.dashboard.app import create_app, default_rules
 from roost.dashboard.fleet_layout import FleetLayouts
 from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.options import DashboardOptions
+from roost.dashboard.past.index_keeper import IndexKeeper
+from roost.dashboard.past.past_reads import PastReads
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.session.authenticator import SessionAuthenticator
 from roost.dashboard.session.ended import EndedSessions
@@ -72,6 +74,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             views=KeptViews(time.monotonic),
             files=partial(_files, process),
             certificate=process.certificate,
+            past=_past(process, own),
         )
         process.apis.append(
             Api(
@@ -118,6 +121,15 @@ def _password_login(options: SchedulingOptions, own: DashboardOptions) -> Passwo
     from roost.dashboard.session.keystone import KeystonePasswords
 
     return KeystonePasswords(options.source)
+
+
+def _past(process: Process[SchedulingOptions], own: DashboardOptions) -> PastReads:
+    ledger, keeper = process.ledger, None
+    if ledger is not None and own.folder is not None:
+        keeper = IndexKeeper(ledger, own.folder / "past", own.past_mebibytes * 1024 * 1024)
+        process.stack.push_async_callback(keeper.close)
+        process.run_for_ever("index of the past", keeper.run())
+    return PastReads(ledger, keeper)
 
 
 def _cloud(process: Process[SchedulingOptions]) -> CloudReads | None:

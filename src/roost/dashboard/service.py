@@ -14,6 +14,7 @@ from roost.conductor.instances.views import InstanceViews
 from roost.dashboard.fleet_layout import FleetLayouts
 from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.options import DashboardOptions
+from roost.dashboard.past.past_reads import NO_PAST, PastReads
 from roost.dashboard.session.authenticator import SessionAuthenticator
 from roost.dashboard.session.login import LoginDesk
 from roost.ledger import Ledger
@@ -70,7 +71,8 @@ class DashboardService:
     - ``cloud``: None: there is no API database, so there are no cells, instances and events.
     - ``actions``: carries out what users do; None: the dashboard only shows.
     - ``files``: those of databases on this machine. ``certificate``: that of the process; None without TLS.
-    - ``clock``: seconds since the epoch. ``views``: views that all viewers share.
+    - ``clock``: seconds since the epoch. ``views``: views that all viewers share. ``past``: hosts,
+      consumers and the fleet as of an earlier time.
     """
 
     options: DashboardOptions
@@ -89,6 +91,7 @@ class DashboardService:
     views: KeptViews
     files: Callable[[], Collection[Path]] = tuple
     certificate: Path | None = None
+    past: PastReads = NO_PAST
 
     async def kept(self, key: object, seconds: float, make: Callable[[], Awaitable[T]]) -> T:
         """Return a view that all viewers share, made at most ``seconds`` ago. See `KeptViews.get`."""

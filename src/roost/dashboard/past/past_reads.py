@@ -1,0 +1,122 @@
+"""The past that pages read: hosts and consumers as of a moment."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from sqlalchemy.engine import Connection
+
+from roost.dashboard.past.index_block import block_of
+from roost.dashboard.past.index_entries import EntryCollector
+from roost.dashboard.past.index_keeper import IndexKeeper
+from roost.dashboard.past.index_view import IndexView
+from roost.dashboard.past.past_moments import (
+    KeptCommits,
+    PastMissing,
+    PastMoment,
+    iso,
+    kept_commits,
+    moment_of,
+    not_kept,
+    stamp_of,
+)
+from roost.dashboard.past.things_past import ConsumerAsOf, HostAsOf, consumer_at, host_at
+from roost.ledger import Ledger
+from roost.ledger.feed import commits_after
+
+T = TypeVar("T")
+
+MOST_BEHIND: Final = 2_000
+"""Commits that a request reads itself because the index does not have them yet."""
+
+NO_LEDGER: Final = "there is no past: placement is another service, which keeps its commits for itself"
+NO_INDEX: Final = "there is no index of the past: set [dashboard] directory"
+
+
+class PastReads:
+    """Reads the past. ``ledger`` and ``keeper``: None if the process has none."""
+
+    def __init__(self, ledger: Ledger | None, keeper: IndexKeeper | None) -> None:
+        self._ledger = ledger
+        self._keeper = keeper
+
+    async def kept(self) -> KeptCommits | None:
+        """Return the range of commits that are kept; None without a ledger."""
+        if self._ledger is None:
+            return None
+        return await self._ledger.database.read(kept_commits, by_key=True)
+
+    async def moment(self, at: str) -> PastMoment:
+        """Return the moment that a text names.
+
+        Raises:
+            BadRequest: the text names no moment, or one that is still to come.
+            PastMissing: the commits of that moment are not kept.
+        """
+        ledger = self._having_ledger()
+        return await ledger.database.read(lambda connection: moment_of(connection, at), by_key=True)
+
+    async def host(self, root: str, version: int) -> HostAsOf | None:
+        """Return the tree below a provider as of a commit; None if there was no such provider.
+
+        Raises: `PastMissing`.
+        """
+        return await self._read(version, lambda connection, view: host_at(connection, view, root, version))
+
+    async def consumer(self, uuid: str, version: int) -> ConsumerAsOf:
+        """Return a consumer as of a commit. Raises: `PastMissing`."""
+        return await self._read(
+            version, lambda connection, view: consumer_at(connection, view, uuid, version)
+        )
+
+    async def _read(self, version: int, work: Callable[[Connection, IndexView], T]) -> T:
+        ledger = self._having_ledger()
+        await ledger.current()
+        view = IndexView(()) if self._keeper is None else await self._keeper.with_view(lambda view: view)
+
+        def read(connection: Connection) -> T:
+            return work(connection, self._reaching(connection, view, version))
+
+        return await ledger.database.read(read)
+
+    def _reaching(self, connection: Connection, view: IndexView, version: int) -> IndexView:
+        """Return a view with all commits after a version that a snapshot has. Raises: `PastMissing`."""
+        kept = kept_commits(connection)
+        newest = kept.newest
+        if version >= newest:
+            return view
+        if version < kept.oldest - 1:
+            raise not_kept(f"version {version}", kept)
+        if view.blocks:
+            view = _to_head(connection, view, newest)
+        if view.blocks and view.first <= version + 1 and view.last >= newest:
+            return view
+        if self._keeper is None:
+            raise PastMissing(NO_INDEX)
+        raise not_indexed(connection, view, version, self._keeper.filling)
+
+    def _having_ledger(self) -> Ledger:
+        if self._ledger is None:
+            raise PastMissing(NO_LEDGER)
+        return self._ledger
+
+
+NO_PAST: Final = PastReads(None, None)
+"""The past of a process that has none."""
+
+
+def not_indexed(connection: Connection, view: IndexView, version: int, filling: bool) -> PastMissing:
+    """Return the error of a version that an index does not reach."""
+    stamp = stamp_of(connection, view.first) if view.blocks else None
+    upto = "it has none yet" if stamp is None else f"it begins at commit {view.first}, of {iso(stamp)}"
+    why = "the index of the past is being made" if filling else "the index of the past is not so long"
+    return PastMissing(f"version {version} cannot be shown: {why}, {upto}")
+
+
+def _to_head(connection: Connection, view: IndexView, newest: int) -> IndexView:
+    """Return a view with the few commits that were made since."""
+    if view.last >= newest:
+        return view
+    collector = EntryCollector()
+    for commit in commits_after(connection, view.last, MOST_BEHIND, 2**31).commits:
+        collector.add(commit)
+    return view.with_block(block_of(collector.take())) if len(collector) else view
