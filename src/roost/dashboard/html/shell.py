@@ -24,7 +24,12 @@ NAVIGATION = (
 
 _STYLES = ("roost.css", "figures.css")
 _HTMX = ("vendor/hx-csp.min.js", "vendor/hx-sse.min.js")
-_HTMX_CONFIG = '{"extensions": "hx-csp,sse", "includeIndicatorCSS": false, "history": false}'
+_HTMX_CONFIG = (
+    '{"extensions": "hx-csp,sse", "includeIndicatorCSS": false, "history": false, '
+    '"morphIgnore": ["data-htmx-powered", "open"], '
+    '"morphSkipChildren": ".chart-plot, .chart-readout, .map-frame, .map-legend, .map-card"}'
+)
+"""A region that is fetched again keeps what scripts have drawn in it, and what somebody has opened."""
 
 
 class Viewing(NamedTuple):
