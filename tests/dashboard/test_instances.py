@@ -72,6 +72,7 @@ def test_a_search_finds_names_uuids_and_requests(tmp_path: Path) -> None:
         assert await found(f"search={others[0][:13]}") == {others[0]}
         assert await found(f"search={others[0].upper()}&state=&cell=") == {others[0]}
         assert await found("search=web-2") == {others[1]}
+        assert await found("search=web") == set(others)
         # A name that might be the beginning of a uuid.
         assert named.startswith("beef") or await found("search=beef") == {named}
         assert await found("search=beef&by=uuid") == set()

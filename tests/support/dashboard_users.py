@@ -14,6 +14,7 @@ from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.http import create_app as create_conductor
 from roost.conductor.instances.views import InstanceViews
+from roost.dashboard.actions.client import ConductorClient
 from roost.dashboard.app import create_app, default_rules
 from roost.dashboard.fleet_layout import FleetLayouts
 from roost.dashboard.kept_views import KeptViews
@@ -57,7 +58,10 @@ class KnownTokens:
 
 
 class DashboardUsers:
-    """Browsers of several users on one dashboard. ``conductor``: a client of the conductor's API."""
+    """Browsers of several users on one dashboard.
+
+    ``conductor``: a client of the conductor's API; ``http``: of the dashboard, without a session.
+    """
 
     def __init__(
         self,
@@ -70,13 +74,18 @@ class DashboardUsers:
         self.now = now
         self.service = service
         self.conductor = conductor
-        self._client = client
+        self.http = client
         self._sessions = {user: new_session(user, user, NOW + 3600.0) for user in IDENTITIES}
         self._cookies = {user: seal.seal(session) for user, session in self._sessions.items()}
 
+    def serve(self, service: DashboardService) -> None:
+        """Serve with other parts from now on."""
+        self.service = service
+        self.http._transport = httpx.ASGITransport(create_app(service, PlacementOptions()))
+
     async def get(self, path: str, user: str = "olga", **headers: str) -> httpx.Response:
         """Get a page as a browser with a session does."""
-        return await self._client.get(path, headers={**self._as(user), **headers})
+        return await self.http.get(path, headers={**self._as(user), **headers})
 
     async def view(self, path: str, user: str = "olga") -> Any:
         """Return the JSON twin of a page."""
@@ -89,7 +98,7 @@ class DashboardUsers:
     ) -> httpx.Response:
         """Send a form as the dashboard's own page does."""
         own = {GUARD_HEADER: self._sessions[user].guard, "origin": ORIGIN, "sec-fetch-site": "same-origin"}
-        return await self._client.post(path, data=fields, headers={**self._as(user), **own, **headers})
+        return await self.http.post(path, data=fields, headers={**self._as(user), **own, **headers})
 
     async def ask_for(self, user: str = "mia", count: int = 1, **wanted: object) -> list[str]:
         """Return the uuids of new instances, which are assigned to hosts."""
@@ -119,7 +128,8 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
             options, KnownTokens(), sessions, seal, ended, LoginMethods(), LoginLimit(10, lambda: 0.0)
         )
         rooms = (now.super, now.requests, now.aggregates, now.groups, now.placement, KnownTokens())
-        api = httpx.ASGITransport(create_conductor(*rooms))
+        api = create_conductor(*rooms)
+        acting = ConductorClient.in_process(api)
         cloud = CloudReads(
             database,
             now.cells,
@@ -142,7 +152,7 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
             sessions=sessions,
             desk=desk,
             policy=Policy(PolicyRules(default_rules(), None, True)),
-            actions=None,
+            actions=acting,
             clock=lambda: NOW,
             views=KeptViews(count(step=1000).__next__),  # each request makes its views anew
             past=PastReads(now.ledger, None),
@@ -150,8 +160,9 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
         pages = httpx.ASGITransport(create_app(service, PlacementOptions()))
         async with (
             httpx.AsyncClient(transport=pages, base_url=ORIGIN) as client,
-            httpx.AsyncClient(transport=api, base_url="http://conductor") as conductor,
+            httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://conductor") as conductor,
         ):
             yield DashboardUsers(now, service, seal, client, conductor)
+        await acting.close()
         layouts.close()
         await queue.close()

@@ -3,6 +3,7 @@
 A page is a function from a view to HTML. A view is a frozen struct, which is made by queries and is also the
 JSON twin of the page. Browsers hold no fleet: the server counts.
 
+    actions           enable, disable, drain and delete, each after a page that asks
     addresses         the addresses of all pages
     app               the application: its operations and policy rules
     asset_operations  the operation that serves files of ``assets``

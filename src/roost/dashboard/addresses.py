@@ -28,6 +28,11 @@ def host(uuid: str) -> str:
     return f"{HOSTS}/{quote(uuid, safe='')}"
 
 
+def action(verb: str, **query: str | None) -> str:
+    """Return the address of the page that asks before an action. ``query``: its subject."""
+    return with_query(f"{ACTIONS}/{verb}", **query)
+
+
 def instance(uuid: str) -> str:
     """Return the address of an instance."""
     return f"{INSTANCES}/{quote(uuid, safe='')}"

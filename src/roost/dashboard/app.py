@@ -6,6 +6,8 @@ import falcon.asgi
 from oslo_policy.policy import RuleDefault
 
 from roost.conductor import http as conductor_api
+from roost.dashboard.actions.confirmation_page import CONFIRMATIONS
+from roost.dashboard.actions.operations import ACTION_OPERATIONS
 from roost.dashboard.addresses import ROOT
 from roost.dashboard.asset_operations import ASSET_OPERATIONS
 from roost.dashboard.conventions import DashboardConventions
@@ -34,13 +36,21 @@ from roost.web.request import Request, Response
 DASHBOARD_RULES: Final = {FLEET_RULE: ADMIN, SESSION_RULE: "@"}
 """The policy rules as they are without a policy file. Instances and decisions have the rules of the APIs."""
 
-PAGES: Final[tuple[Page, ...]] = (OVERVIEW, INSTANCES, INSTANCE, DECISIONS_PAGE, DECISION_PAGE)
+PAGES: Final[tuple[Page, ...]] = (
+    OVERVIEW,
+    INSTANCES,
+    INSTANCE,
+    DECISIONS_PAGE,
+    DECISION_PAGE,
+    *CONFIRMATIONS,
+)
 """All pages. A new page is one row here."""
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *LOGIN_OPERATIONS,
     *ASSET_OPERATIONS,
     *SEARCH_OPERATIONS,
+    *ACTION_OPERATIONS,
     *(page.operation() for page in PAGES),
 )
 

@@ -45,6 +45,11 @@ class DashboardOptions(OptionStruct, frozen=True, group="dashboard"):
         help="URL of the conductor that carries out what users do in the dashboard, with their own tokens. "
         "Without it the dashboard only shows; roost up needs none.",
     )
+    conductor_ca_file: str | None = option(
+        None,
+        help="File with the certificates of the authorities that sign the conductor's; those of the machine "
+        "by default.",
+    )
     password_login: bool = option(
         True,
         help="With auth_strategy keystone, users log in with their name and password, which Keystone checks. "

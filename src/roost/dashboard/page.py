@@ -89,6 +89,7 @@ def viewing_of(service: DashboardService, req: Request, *, timed: bool = False) 
         at=getattr(req.query, "at", None),
         timed=timed,
         nonce=secrets.token_urlsafe(16),
+        acts=service.actions is not None,
     )
 
 

@@ -14,8 +14,10 @@ from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.hosts.watch import ServiceWatch
+from roost.conductor.http import PATHS as CONDUCTOR_PATHS
 from roost.conductor.instances.views import InstanceViews
 from roost.conductor.words.words import Words
+from roost.dashboard.actions.client import ConductorClient, check_endpoint
 from roost.dashboard.addresses import LIVE, LOGIN, ROOT
 from roost.dashboard.app import create_app, default_rules
 from roost.dashboard.fleet_layout import FleetLayouts
@@ -45,7 +47,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
     """The dashboard on the ledger, the hosts, the records and the API database of this process."""
 
     def check(self, options: SchedulingOptions) -> None:
-        options.source.read(DashboardOptions)
+        check_endpoint(options.source.read(DashboardOptions))
         _policy(options)
 
     async def open(self, process: Process[SchedulingOptions]) -> None:
@@ -69,7 +71,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             sessions=desk.sessions,
             desk=desk,
             policy=_policy(options),
-            actions=None,
+            actions=_actions(process, own),
             clock=process.clock,
             views=KeptViews(time.monotonic),
             files=partial(_files, process),
@@ -83,6 +85,19 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
                 long_polls=(LIVE,),
             )
         )
+
+
+def _actions(process: Process[SchedulingOptions], own: DashboardOptions) -> ConductorClient | None:
+    """Return the client of the conductor of this process, or of the configured one; None without either."""
+    if "conductor_api" in process.parts:
+        [api] = [each for each in process.apis if each.paths == CONDUCTOR_PATHS]
+        client = ConductorClient.in_process(api.application)
+    elif own.conductor_endpoint is not None:
+        client = ConductorClient.of_endpoint(own.conductor_endpoint, own.conductor_ca_file)
+    else:
+        return None
+    process.stack.push_async_callback(client.close)
+    return client
 
 
 def _reached(own: DashboardOptions, address: str | None) -> DashboardOptions:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from roost.conductor.events.reader import EventReader
 from roost.conductor.history.views import Histories
@@ -11,6 +11,7 @@ from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instances.views import InstanceViews
+from roost.dashboard.actions.client import ConductorClient
 from roost.dashboard.fleet_layout import FleetLayouts
 from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.options import DashboardOptions
@@ -34,18 +35,6 @@ FLEET_RULE = "dashboard:fleet"
 
 SESSION_RULE = "dashboard:session"
 """The policy rule of what every user with a session may do: log out, search."""
-
-
-class ActionClient(Protocol):
-    """Sends a request to the conductor with a user's own token."""
-
-    async def send(
-        self, token: str, method: str, path: str, body: Mapping[str, object] | None = None
-    ) -> tuple[int, object]:
-        """Send a request and return the status and the decoded body of the response.
-
-        Raises `roost.dashboard.actions.client.UnknownOutcome`, `roost.web.errors.Unavailable`.
-        """
 
 
 @dataclass(frozen=True)
@@ -86,7 +75,7 @@ class DashboardService:
     sessions: SessionAuthenticator
     desk: LoginDesk
     policy: Policy
-    actions: ActionClient | None
+    actions: ConductorClient | None
     clock: Callable[[], float]
     views: KeptViews
     files: Callable[[], Collection[Path]] = tuple

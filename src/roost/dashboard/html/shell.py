@@ -37,7 +37,8 @@ class Viewing(NamedTuple):
 
     ``address``: of this page with its query. ``at``: the past that is shown, None: the present. ``timed``:
     the page has a past. ``nonce``: of this response, for the elements that htmx may act on: each has it in
-    ``hx-nonce``, so that text of others that became an element would do nothing.
+    ``hx-nonce``, so that text of others that became an element would do nothing. ``acts``: there is a
+    conductor that carries out actions.
     """
 
     user: str | None
@@ -47,6 +48,7 @@ class Viewing(NamedTuple):
     at: str | None = None
     timed: bool = False
     nonce: str | None = None
+    acts: bool = False
 
     @classmethod
     def of_nobody(cls) -> "Viewing":

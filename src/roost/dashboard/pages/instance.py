@@ -6,6 +6,7 @@ from typing import Final
 import htpy as h
 
 from roost.dashboard import addresses
+from roost.dashboard.actions.links import deletion_link
 from roost.dashboard.html.history import history_timeline
 from roost.dashboard.html.lists import cell, table, text_field
 from roost.dashboard.html.live import live_region
@@ -46,7 +47,9 @@ def _instance(view: InstanceView, viewing: Viewing) -> h.Node:
 
 
 def _actions(view: InstanceView, viewing: Viewing) -> h.Node:
-    return None
+    if view.instance is None or view.state in ("deleting", "destroyed"):
+        return None
+    return deletion_link(viewing, view.uuid)
 
 
 def _notices(view: InstanceView) -> h.Node:
@@ -73,7 +76,7 @@ def _places(view: InstanceView) -> h.Element:
         h.div(".card-part")[_now(view), _strip(view), _ask(view), _answer(view)],
         bool(view.stays)
         and table(
-            "Where it ran",
+            "Hosts that it was on",
             ["From (UTC)", "Until", "Host", "Cell", "Result"],
             [_stay(each, view) for each in reversed(view.stays)],
         ),

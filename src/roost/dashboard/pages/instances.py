@@ -30,6 +30,7 @@ from roost.dashboard.views.instances import (
     instances_view,
     present_states,
 )
+from roost.state.api_database.cell_mappings import CELL0
 from roost.web.policy import Rule
 
 _TITLE = "Instances"
@@ -51,7 +52,10 @@ def _lead(view: InstancesView) -> h.Node:
     if not view.all_projects:
         return "The instances of your project."
     total = sum(view.total.values())
-    return f"{number(total)} instances of all projects, in {number(len(view.cells))} cells."
+    cells = sum(each != CELL0 for each in view.cells)
+    return (
+        f"{number(total)} instances of all projects, in {number(cells)} {'cell' if cells == 1 else 'cells'}."
+    )
 
 
 def _states(view: InstancesView) -> h.Node:

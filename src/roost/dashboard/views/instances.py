@@ -92,11 +92,7 @@ async def instances_view(service: DashboardService, cloud: CloudReads, req: Requ
         if not req.projects.include(query.project):
             raise Forbidden("The instances of this project are not for you.")
         project = query.project
-    page, by = InstancePage([], None, []), query.by
-    for by in _fields(query):
-        page = await cloud.instances.page(_asked(query, by), project)
-        if page.instances:
-            break
+    page, by, search = await _found(cloud, query, project)
     shown: dict[str, Any] = {}
     if req.projects.all:
         cells = await seen_cells(service, cloud)
@@ -105,8 +101,8 @@ async def instances_view(service: DashboardService, cloud: CloudReads, req: Requ
     return InstancesView(
         at=service.clock(),
         page=page,
-        search=query.search,
-        by=by if query.search else None,
+        search=search,
+        by=by if search else None,
         state=query.state,
         host=query.host,
         cell=query.cell,
@@ -116,22 +112,40 @@ async def instances_view(service: DashboardService, cloud: CloudReads, req: Requ
     )
 
 
-def _fields(query: InstanceListQuery) -> Iterator[SearchedBy | None]:
-    """The fields to search in, one after the other until something is found."""
+async def _found(
+    cloud: CloudReads, query: InstanceListQuery, project: str | None
+) -> tuple[InstancePage, SearchedBy | None, str | None]:
+    """Return the page, the field that something was found in, and the text that was found there."""
+    page = InstancePage([], None, [])
+    tried: tuple[SearchedBy | None, str | None] = query.by, query.search
+    for tried in _tries(query):
+        page = await cloud.instances.page(_asked(query, *tried), project)
+        if page.instances:
+            return page, *tried
+    if query.search is None or tried[0] != "name":
+        return page, *tried
+    # Several instances of one request are named as it was asked for, each with a number.
+    first = await cloud.instances.page(InstancesQuery(name=f"{query.search}-1", limit=1), project)
+    if not first.instances:
+        return page, *tried
+    request = first.instances[0].request_id
+    return await cloud.instances.page(_asked(query, "request", request), project), "request", request
+
+
+def _tries(query: InstanceListQuery) -> Iterator[tuple[SearchedBy | None, str | None]]:
+    """The fields to search in, one after the other until something is found, and the text."""
     text = query.search
     if query.by is not None or text is None:
-        yield query.by
-        return
-    if _REQUESTS.fullmatch(text):
-        yield "request"
-        return
-    if _PREFIX.fullmatch(text):
-        yield "uuid"
-    yield "name"
+        yield query.by, text
+    elif _REQUESTS.fullmatch(text):
+        yield "request", text
+    else:
+        if _PREFIX.fullmatch(text):
+            yield "uuid", text
+        yield "name", text
 
 
-def _asked(query: InstanceListQuery, by: SearchedBy | None) -> InstancesQuery:
-    text = query.search
+def _asked(query: InstanceListQuery, by: SearchedBy | None, text: str | None) -> InstancesQuery:
     sought: dict[str, Any] = {}
     if text is not None:
         if by == "uuid":

@@ -1,0 +1,161 @@
+"""The views of pages that ask before something is done: what is there now, and what will happen."""
+
+import msgspec
+
+from roost.conductor.instances.types import ShownInstance
+from roost.dashboard.actions.place import PlaceNow, place_now
+from roost.dashboard.actions.word import WordSubject, WordVerb
+from roost.dashboard.html.values import amount, number
+from roost.dashboard.page import PageQuery
+from roost.dashboard.service import CloudReads, DashboardService
+from roost.dashboard.views.absence import of_cloud
+from roost.model.visibility import seen, seen_by_project
+from roost.web.errors import NotFound
+from roost.web.query import Uuid
+from roost.web.request import Request
+
+NOTHING_DOES = (
+    "This dashboard only shows. conductor_endpoint in [dashboard] of its configuration would name the "
+    "conductor that carries this out."
+)
+
+
+class WordConfirmation(msgspec.Struct, frozen=True, kw_only=True):
+    """The question before a word on a place. ``will``: what happens, a sentence each.
+
+    ``user``: the one who says it. ``hindered``: why it cannot be said here, None if it can.
+    """
+
+    verb: WordVerb
+    place: PlaceNow
+    user: str
+    will: tuple[str, ...]
+    hindered: str | None = None
+
+
+class DeletionConfirmation(msgspec.Struct, frozen=True, kw_only=True):
+    """The question before the deletion of an instance; see `WordConfirmation`."""
+
+    instance: ShownInstance
+    user: str
+    will: tuple[str, ...]
+    hindered: str | None = None
+
+
+class DeletionQuery(PageQuery, forbid_unknown_fields=True, kw_only=True):
+    """The instance that is to be deleted."""
+
+    instance: Uuid
+
+
+@of_cloud
+async def word_confirmation(
+    service: DashboardService, cloud: CloudReads, req: Request, verb: WordVerb
+) -> WordConfirmation:
+    """Return the question before a word on a place."""
+    place = await place_now(service, cloud, WordSubject.of(req.query))
+    return WordConfirmation(
+        verb=verb,
+        place=place,
+        user=req.identity.user_id,
+        will=_will_of_word(verb, place),
+        hindered=hindered(service),
+    )
+
+
+@of_cloud
+async def deletion_confirmation(
+    service: DashboardService, cloud: CloudReads, req: Request
+) -> DeletionConfirmation:
+    """Return the question before a deletion. Raises `NotFound`: there is no such instance for the viewer."""
+    uuid = req.query.instance
+    found = await cloud.instances.find(uuid)
+    if found is None or not req.projects.include(found.project_id):
+        raise NotFound(f"There is no instance {uuid}.")
+    return DeletionConfirmation(
+        instance=found,
+        user=req.identity.user_id,
+        will=_will_of_deletion(found),
+        hindered=hindered(service),
+    )
+
+
+def hindered(service: DashboardService) -> str | None:
+    """Return why nothing can be done here, None if it can."""
+    return None if service.actions is not None else NOTHING_DOES
+
+
+def _will_of_word(verb: WordVerb, place: PlaceNow) -> tuple[str, ...]:
+    there = _instances(place.instances)
+    one = place.instances == 1
+    if verb == "enable":
+        will = [f"{_hosts(place)} may get new instances again, from the answer on."]
+        if place.enabled:
+            will.append("It is enabled already: nothing changes.")
+        if place.within is not None:
+            will.append(f"No instance comes until the {place.within} around it is enabled too.")
+        return tuple(will)
+    will = [f"{_hosts(place)} will get no new instances, from the answer on."]
+    if place.free:
+        amounts = ", ".join(
+            f"{amount(each.resource_class, each.free)} of {amount(each.resource_class, each.capacity)} "
+            f"{each.resource_class}"
+            for each in place.free
+        )
+        will.append(f"What is free there is offered to no request: {amounts}.")
+    if place.instances == 0:
+        will.append("No instance is there.")
+    else:
+        will.append(f"{there} there {'stays and runs' if one else 'stay and run'} on. Roost moves no guest.")
+    if verb == "drain":
+        empties = (
+            "The drain ends at once."
+            if place.instances == 0
+            else (
+                "The drain ends when the last one is gone: their users delete or rebuild them. Events tell "
+                "its beginning and its end."
+            )
+        )
+        will.append(empties)
+    if place.enabled is False:
+        will.append("It is disabled already: this changes the reason.")
+    return tuple(will)
+
+
+def _hosts(place: PlaceNow) -> str:
+    if place.kind == "node":
+        return "This node"
+    if place.kind == "host":
+        nodes = "" if place.nodes in (None, 1) else f", with its {number(place.nodes or 0)} nodes,"
+        return f"This host{nodes}"
+    if place.hosts is None:
+        return "All hosts of this cell"
+    hosts = "host" if place.hosts == 1 else "hosts"
+    return f"{number(place.hosts)} {hosts} of this cell, of which {number(place.hosts_up or 0)} are up,"
+
+
+def _instances(count: int | None) -> str:
+    if count is None:
+        return "The instances, whose number the cell does not tell now,"
+    return f"{number(count)} {'instance' if count == 1 else 'instances'}"
+
+
+def _will_of_deletion(instance: ShownInstance) -> tuple[str, ...]:
+    will = []
+    if instance.host is not None:
+        will.append(f"Host {instance.host} destroys the guest, with its data on that host.")
+    else:
+        will.append("The guest is destroyed, if there is one, with its data on its host.")
+    for provider in (instance.claim or {}).values():
+        amounts = ", ".join(f"{amount(name, used)} {name}" for name, used in sorted(provider.items()))
+        will.append(f"Its claim is given back: {amounts}.")
+    will.append("This cannot be undone. The deletion is durable when it is answered.")
+    will.append("Its history stays for some days, and names you.")
+    return tuple(will)
+
+
+@seen_by_project(DeletionConfirmation)
+def _deletion(view: DeletionConfirmation) -> DeletionConfirmation:
+    """Return the question as a project sees it: without the host."""
+    instance = seen(view.instance)
+    return msgspec.structs.replace(view, instance=instance, will=_will_of_deletion(instance))

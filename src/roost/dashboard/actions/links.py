@@ -1,0 +1,43 @@
+"""Links to actions, for the pages of cells, hosts and instances. Each leads to a page that asks first."""
+
+import htpy as h
+
+from roost.dashboard import addresses
+from roost.dashboard.actions.confirmation import NOTHING_DOES
+from roost.dashboard.actions.word import VERBS, WordVerb
+from roost.dashboard.html.shell import Viewing
+
+_WORDS: dict[WordVerb, str] = {"enable": "Enable", "disable": "Disable", "drain": "Drain"}
+
+
+def word_links(
+    viewing: Viewing,
+    enabled: bool | None,
+    *,
+    cell: str | None = None,
+    host: str | None = None,
+    node: str | None = None,
+    small: bool = False,
+) -> h.Node:
+    """Return links to enable, or to disable and drain, a cell, a host or a node (uuid of its root provider).
+
+    ``enabled``: None: it is not known, and all three are there. A dashboard that carries out nothing has no
+    links, and says so.
+    """
+    if not viewing.acts:
+        return h.span(".muted", title=NOTHING_DOES)["No actions here"]
+    verbs = [each for each in VERBS if enabled is None or (each == "enable") != enabled]
+    return [
+        h.a(
+            class_=["button", small and "small"],
+            href=addresses.action(each, cell=cell, host=host, node=node),
+        )[_WORDS[each]]
+        for each in verbs
+    ]
+
+
+def deletion_link(viewing: Viewing, uuid: str) -> h.Node:
+    """Return a link to delete an instance."""
+    if not viewing.acts:
+        return h.span(".muted", title=NOTHING_DOES)["No actions here"]
+    return h.a(".button", href=addresses.action("delete", instance=uuid))["Delete"]
