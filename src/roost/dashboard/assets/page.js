@@ -51,3 +51,9 @@ document.addEventListener("click", (event) => {
   const button = event.target instanceof Element ? event.target.closest("button[data-post]") : null;
   if (button instanceof HTMLElement && button.dataset.post) post(button.dataset.post).catch(() => location.reload());
 });
+
+// A name that is cut off is told in full by the pointer.
+document.addEventListener("pointerover", (event) => {
+  const name = event.target instanceof Element ? event.target.closest(".name, .truncate") : null;
+  if (name instanceof HTMLElement && !name.title && name.scrollWidth > name.clientWidth) name.title = name.textContent ?? "";
+});
