@@ -325,6 +325,31 @@ def test_the_wheel_zooms_where_the_pointer_is_once_the_map_has_the_focus(page: P
     assert page.evaluate(f"{MAP}.view.pitch") == before
 
 
+def test_two_fingers_zoom_and_one_drags(windows: Windows, fleet: MapFleet, stream: EventStreams) -> None:
+    page = windows.open("/ui/map", width=390, has_touch=True)
+    ready(page)
+    touch = page.context.new_cdp_session(page)
+
+    def touches(kind: str, *points: tuple[float, float]) -> None:
+        places = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
+        touch.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": places})
+
+    before = page.evaluate(f"{MAP}.view.pitch")
+    x, y = page.evaluate(POINT, 500)
+    touches("Start", (x - 20, y), (x + 20, y))
+    for spread in (30, 50, 80):
+        touches("Move", (x - spread, y), (x + spread, y))
+    touches("End")
+    wait_for(lambda: page.evaluate(f"{MAP}.view.pitch") > before)
+    corner = page.evaluate(f"[{MAP}.view.x, {MAP}.view.y]")
+    touches("Start", (x, y))
+    for moved in (10, 30, 50):
+        touches("Move", (x - moved, y - moved))
+    touches("End")
+    wait_for(lambda: page.evaluate(f"[{MAP}.view.x, {MAP}.view.y]") != corner)
+    assert page.evaluate(f"{MAP}.view.selected") == -1
+
+
 def test_a_click_on_the_name_of_a_group_shows_it_large(page: Page) -> None:
     x, y = page.evaluate(POINT, 40)
     page.mouse.move(x, y - page.evaluate(f"{MAP}.view.pitch") * 0.9)

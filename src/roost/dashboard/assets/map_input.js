@@ -25,7 +25,7 @@ export class MapInput {
     canvas.addEventListener("dblclick", () => void map.open());
     canvas.addEventListener("wheel", (event) => this.turn(event), { passive: false });
     frame.addEventListener("keydown", (event) => this.pressKey(event));
-    frame.addEventListener("focus", () => void (view.selected < 0 && frame.matches(":focus-visible") && map.select(0)));
+    frame.addEventListener("focus", () => void (view.selected < 0 && !this.pointers.size && map.select(0)));
   }
 
   /** @param {PointerEvent} event */
