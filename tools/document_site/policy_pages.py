@@ -1,6 +1,7 @@
 """All policy rules of all services, with their defaults and the operations of each."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from oslo_policy.policy import RuleDefault
 
@@ -11,14 +12,18 @@ from roost.web.policy import Rule
 
 PATH = "reference/policies.md"
 
+_ALWAYS = "Decides about"
+_ALL_PROJECTS = "For all projects:"
+_SOME_BODIES = "With some bodies:"
+_WHEN: Final = (_ALWAYS, _ALL_PROJECTS, _SOME_BODIES)
+
 _OPENING = """\
 A rule says who may use an operation. Each has its check without a policy file here, in the language of
 oslo.policy; a file `policy.yaml` may have others
 ([configuration](../configuration.md#from-an-existing-placementconf)).
 
-A rule that decides *for all projects* is needed beside the operation's own where a request reaches resources
-of other projects than its token's. One that decides *with some bodies* is needed for what only some requests
-have.
+*For all projects*: the rule is needed beside the operation's own where a request reaches resources of other
+projects than its token's. *With some bodies*: it is needed for what only some requests ask for.
 """
 
 
@@ -33,17 +38,19 @@ def links_to_rules(rule: Rule) -> str:
     return f"{_link(rule.name)}{of_all}"
 
 
-def operations_of(rule: str) -> Iterator[tuple[Operation, str | None, str]]:
-    """Yield the operations that a rule decides about, each with its label and when the rule does."""
+def operations_of(rule: str) -> dict[str, list[tuple[Operation, str | None]]]:
+    """Return the operations that a rule decides about, with their labels, by when it does."""
+    found: dict[str, list[tuple[Operation, str | None]]] = {each: [] for each in _WHEN}
     for operation, label in all_operations():
         if operation.rule is OPEN:
             continue
         if operation.rule.name == rule:
-            yield operation, label, ""
+            found[_ALWAYS].append((operation, label))
         elif operation.rule.all_projects == rule:
-            yield operation, label, " for all projects"
+            found[_ALL_PROJECTS].append((operation, label))
         elif operation.rule.of_body is not None and rule.startswith(f"{operation.rule.name}:"):
-            yield operation, label, " with some bodies"
+            found[_SOME_BODIES].append((operation, label))
+    return found
 
 
 def _section(rules: RuleSet) -> str:
@@ -57,14 +64,19 @@ def _anchored(rule: RuleDefault) -> str:
 
 def _use(rule: RuleDefault, rules: RuleSet) -> str:
     """Return the sentence about the operations of a rule, or the rules that use it."""
-    operations = []
-    for operation, label, when in operations_of(rule.name):
-        shown = code(f"{operation.method} {operation.path}")
-        operations.append((shown if label is None else f"[{shown}](#{label})") + when)
-    if operations:
-        return f"Decides about {', '.join(operations)}."
+    parts = [
+        f"{when} {', '.join(map(_shown, each))}." for when, each in operations_of(rule.name).items() if each
+    ]
+    if parts:
+        return " ".join(parts)
     users = [each for each in rules.rules if f"rule:{rule.name}" in each.check_str]
     return "Used by other rules." if users else "Not used by the defaults."
+
+
+def _shown(operation: tuple[Operation, str | None]) -> str:
+    (row, label) = operation
+    shown = code(f"{row.method} {row.path}")
+    return shown if label is None else f"[{shown}](#{label})"
 
 
 def _label(name: str) -> str:
