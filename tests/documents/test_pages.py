@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from document_site.api_schemas import SchemaTexts
+from document_site.code_pages import with_code_pages
 from document_site.contents import with_contents
 from document_site.docstrings import as_markdown
 from document_site.markdown import code, plain, table
@@ -72,6 +73,13 @@ def test_the_first_link_of_each_row_is_an_entry() -> None:
     tree = page[page.index("```{toctree}") :]
     assert tree.splitlines()[4:-1] == ["A <a>", "Made <../made/index>", "C <../c>"]
     assert with_contents("page.md", text.removeprefix("<!-- contents -->\n"), {}).count("toctree") == 0
+
+
+def test_the_table_of_options_is_a_link_in_the_site() -> None:
+    text = "a\n<!-- options: made by x -->\n| b |\n<!-- end of options -->\nc\n"
+    assert with_code_pages(text) == "a\n[Options](reference/options.md) has them all.\nc\n"
+    other = text.replace("options", "keys")
+    assert with_code_pages(other) == other
 
 
 def test_text_has_no_meaning_but_code() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-from document_site.code_pages import IN_CONTENTS, code_pages
+from document_site.code_pages import IN_CONTENTS, code_pages, with_code_pages
 from document_site.contents import with_contents
 from document_site.repository_pages import repository_files, repository_pages
 
@@ -20,7 +20,7 @@ def write_pages(root: Path, folder: Path) -> None:
     """Write all pages and files of the site into an empty folder, for Sphinx."""
     texts = dict(code_pages())
     for path, text in repository_pages(root):
-        texts[path] = with_contents(path, text, IN_CONTENTS)
+        texts[path] = with_contents(path, with_code_pages(text), IN_CONTENTS)
     files = {place: text.encode() for place, text in texts.items()}
     files |= {str(place): path.read_bytes() for place, path in repository_files(root)}
     for place, content in files.items():

@@ -1,5 +1,6 @@
 """All pages that are made from the code."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,6 +18,18 @@ IN_CONTENTS: Final = {
     "Python": f"{python_pages.FOLDER}/index.md",
 }
 """Title and path of the pages that a page of the repository has among its contents."""
+
+IN_PLACE_OF: Final = {"options": f"[Options]({option_pages.PATH}) has them all."}
+"""Name of a marked part of a page of the repository -> the site's text in its place."""
+
+_MARKED = re.compile(
+    r"^<!-- (?P<name>\w+): [^\n]*-->\n.*?^<!-- end of (?P=name) -->$", re.MULTILINE | re.DOTALL
+)
+
+
+def with_code_pages(text: str) -> str:
+    """Return the text of a page of the repository with links where pages of the site have the same."""
+    return _MARKED.sub(lambda found: IN_PLACE_OF.get(found["name"], found[0]), text)
 
 
 def code_pages() -> Iterator[SitePage]:

@@ -122,8 +122,8 @@ SUBJECTS: Final = (
     ),
     PythonSubject(
         "plugins",
-        "Filters and weighers",
-        "All members that a plugin may have, and the objects that it gets.",
+        "Plugins",
+        "All members that a filter or a weigher may have, and the objects that it gets.",
         (
             "roost.scheduler.plugins.plugins.Plugin",
             "roost.scheduler.plugins.plugins.Filter",
