@@ -20,11 +20,10 @@ STRICT = (
 
 PAGE = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Live</title>
 <meta name="htmx-config"
- content='{{"extensions": "hx-csp,sse", "includeIndicatorCSS": false, "history": false}}'>
+ content='{{"extensions": "hx-csp", "includeIndicatorCSS": false, "history": false}}'>
 <link rel="icon" href="/ui/assets/favicon.svg"><link rel="stylesheet" href="/ui/assets/roost.css">
 <script nonce="{NONCE}" src="/ui/assets/vendor/htmx.min.js" defer></script>
 <script src="/ui/assets/vendor/hx-csp.min.js" defer></script>
-<script src="/ui/assets/vendor/hx-sse.min.js" defer></script>
 <script src="/ui/assets/live.js" type="module"></script></head>
 <body data-live="/ui/live"><main><h1>Live</h1><span class="live-state" data-live-state></span>
 <button type="button" data-live-pause-button aria-pressed="false">Pause</button>

@@ -23,9 +23,9 @@ NAVIGATION = (
 """Title, icon and address of each page in the navigation, and whether it is for users of a project too."""
 
 _STYLES = ("roost.css", "figures.css")
-_HTMX = ("vendor/hx-csp.min.js", "vendor/hx-sse.min.js")
+_HTMX = ("vendor/hx-csp.min.js",)
 _HTMX_CONFIG = (
-    '{"extensions": "hx-csp,sse", "includeIndicatorCSS": false, "history": false, '
+    '{"extensions": "hx-csp", "includeIndicatorCSS": false, "history": false, '
     '"morphIgnore": ["data-htmx-powered", "open"], '
     '"morphSkipChildren": ".chart-plot, .chart-readout, .map-frame, .map-legend, .map-card"}'
 )
