@@ -16,7 +16,8 @@ from roost.conductor.http import create_app as create_conductor
 from roost.conductor.instances.views import InstanceViews
 from roost.dashboard.actions.client import ConductorClient
 from roost.dashboard.app import create_app, default_rules
-from roost.dashboard.fleet_layout import FleetLayouts
+from roost.dashboard.fleet.hosts import FleetHosts
+from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.past.past_reads import PastReads
@@ -120,7 +121,9 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
         database = now.ledger.database
         watch = now.super.watch
         registry = CellRegistry(database, now.cells, watch, now.words)
-        layouts = FleetLayouts(now.table, "nova", "rack")
+        hosts = FleetHosts(
+            now.ledger, now.table, default_zone="nova", rack_key="rack", down_seconds=60, clock=lambda: NOW
+        )
         seal, ended = SessionSeal(session_key(None)), EndedSessions(None, lambda: NOW)
         options = DashboardOptions(hosts=("dashboard",))
         sessions = SessionAuthenticator(KnownTokens(), seal, ended, lambda: NOW, "/ui/assets/")
@@ -144,7 +147,8 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
             options=options,
             ledger=now.ledger,
             table=now.table,
-            layouts=layouts,
+            hosts=hosts,
+            levels=KeptLevels(hosts, lambda: 0.0),
             default_zone="nova",
             scheduler=now.scheduler,
             records=queue,
@@ -164,5 +168,4 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
         ):
             yield DashboardUsers(now, service, seal, client, conductor)
         await acting.close()
-        layouts.close()
         await queue.close()

@@ -9,8 +9,8 @@ JSON twin of the page. Browsers hold no fleet: the server counts.
     asset_operations  the operation that serves files of ``assets``
     assets            style, scripts and the files of npm packages
     conventions       heads of responses, forms of errors, compression
-    fleet_layout      the order of all nodes on the map
     form              forms of pages, in queries and in bodies
+    fleet             the hosts of the fleet as pages count them
     html              HTML that all pages share
     kept_views        views that many viewers share
     options           the options of [dashboard]

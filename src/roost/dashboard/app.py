@@ -11,9 +11,13 @@ from roost.dashboard.actions.operations import ACTION_OPERATIONS
 from roost.dashboard.addresses import ROOT
 from roost.dashboard.asset_operations import ASSET_OPERATIONS
 from roost.dashboard.conventions import DashboardConventions
+from roost.dashboard.fleet.map_operations import MAP_OPERATIONS
 from roost.dashboard.page import Page
 from roost.dashboard.pages.decision import DECISION_PAGE
 from roost.dashboard.pages.decisions import DECISIONS_PAGE
+from roost.dashboard.pages.fleet_map import FLEET_MAP
+from roost.dashboard.pages.host import HOST
+from roost.dashboard.pages.hosts import HOSTS
 from roost.dashboard.pages.instance import INSTANCE
 from roost.dashboard.pages.instances import INSTANCES
 from roost.dashboard.pages.overview import OVERVIEW
@@ -38,6 +42,9 @@ DASHBOARD_RULES: Final = {FLEET_RULE: ADMIN, SESSION_RULE: "@"}
 
 PAGES: Final[tuple[Page, ...]] = (
     OVERVIEW,
+    FLEET_MAP,
+    HOSTS,
+    HOST,
     INSTANCES,
     INSTANCE,
     DECISIONS_PAGE,
@@ -51,6 +58,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *ASSET_OPERATIONS,
     *SEARCH_OPERATIONS,
     *ACTION_OPERATIONS,
+    *MAP_OPERATIONS,
     *(page.operation() for page in PAGES),
 )
 

@@ -20,7 +20,8 @@ from roost.conductor.words.words import Words
 from roost.dashboard.actions.client import ConductorClient, check_endpoint
 from roost.dashboard.addresses import LIVE, LOGIN, ROOT
 from roost.dashboard.app import create_app, default_rules
-from roost.dashboard.fleet_layout import FleetLayouts
+from roost.dashboard.fleet.hosts import FleetHosts
+from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.past.index_keeper import IndexKeeper
@@ -56,14 +57,21 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
         assert isinstance(process.scheduler, Scheduler) and process.hosts is not None
         table = process.hosts.table
         zone = options.scheduler.default_availability_zone
-        layouts = FleetLayouts(table, zone, own.rack_key)
-        process.stack.callback(layouts.close)
+        hosts = FleetHosts(
+            process.ledger,
+            table,
+            default_zone=zone,
+            rack_key=own.rack_key,
+            down_seconds=options.scheduler.service_down_time,
+            clock=process.clock,
+        )
         desk = _desk(process, own)
         service = DashboardService(
             options=own,
             ledger=process.ledger,
             table=table,
-            layouts=layouts,
+            hosts=hosts,
+            levels=KeptLevels(hosts, time.monotonic),
             default_zone=zone,
             scheduler=process.scheduler,
             records=process.records,

@@ -12,7 +12,8 @@ from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instances.views import InstanceViews
 from roost.dashboard.actions.client import ConductorClient
-from roost.dashboard.fleet_layout import FleetLayouts
+from roost.dashboard.fleet.hosts import FleetHosts
+from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.past.past_reads import NO_PAST, PastReads
@@ -56,7 +57,8 @@ class DashboardService:
     """The parts that pages read from.
 
     - ``ledger``: None: placement is reached over HTTP, and the pages have no fleet.
-    - ``table``: the compute nodes. ``scheduler``: explains and supposes; it is never asked to claim.
+    - ``table``: the compute nodes. ``hosts``: these in the order of the map, with what is counted of them.
+      ``scheduler``: explains and supposes; it is never asked to claim.
     - ``cloud``: None: there is no API database, so there are no cells, instances and events.
     - ``actions``: carries out what users do; None: the dashboard only shows.
     - ``files``: those of databases on this machine. ``certificate``: that of the process; None without TLS.
@@ -67,7 +69,8 @@ class DashboardService:
     options: DashboardOptions
     ledger: Ledger | None
     table: NodeTable
-    layouts: FleetLayouts
+    hosts: FleetHosts
+    levels: KeptLevels
     default_zone: str
     scheduler: Scheduler
     records: RecordQueue

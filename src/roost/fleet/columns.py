@@ -50,3 +50,12 @@ def distinct(values: Int64) -> tuple[list[int], Rows]:
         places[left] = inverse + len(found)
         found += rest.tolist()
     return found, places
+
+
+def largest(values: Float64, number: int) -> Rows:
+    """Return the places of the ``number`` largest values, largest first, equal ones in their order: intp."""
+    if number >= len(values):
+        return np.argsort(-values, kind="stable")
+    least = np.partition(values, len(values) - number)[len(values) - number]
+    among = np.flatnonzero(values >= least)
+    return among[np.argsort(-values[among], kind="stable")][:number]

@@ -13,6 +13,12 @@ LEVELS: Final = 32
 """Levels of a map: they fit five bits of a byte, and a screen has no more shades that differ."""
 
 
+NO_LEVEL: Final = LEVELS
+"""The number in place of a level of a host without the resource class."""
+
+Levels = npt.NDArray[np.uint8]
+
+
 class TreeUses(NamedTuple):
     """Amounts of one resource class, summed over each tree of providers, in units of the class.
 
@@ -56,6 +62,21 @@ def tree_uses(fleet: Fleet, resource_class: str) -> TreeUses:
     return TreeUses(roots, np.maximum(capacity, 0), used, reserved, total)
 
 
+def largest_free(fleet: Fleet, resource_class: str) -> tuple[Rows, Int64]:
+    """Return the roots of all trees, and the most free units of a class that one provider of each has.
+
+    intp[n] and int64[n], in units of the class.
+    """
+    rows = fleet.rows()
+    roots = rows[fleet.parent[rows] < 0]
+    columns = fleet.inventory_columns(resource_class)
+    fleet.meter.spend_rows(fleet.n_rows + columns.n)
+    free = np.zeros(fleet.n_rows, dtype=np.int64)
+    left = np.maximum(columns.capacity[: columns.n] - columns.used[: columns.n], 0)
+    np.maximum.at(free, fleet.root[columns.row[: columns.n]], left)
+    return roots, free[roots]
+
+
 def amounts_of_tree(fleet: Fleet, root: int) -> dict[str, ClassAmounts]:
     """Return the amounts of each resource class of one tree, by class in order of name."""
     rows = fleet.subtree(root)
@@ -72,7 +93,20 @@ def amounts_of_tree(fleet: Fleet, root: int) -> dict[str, ClassAmounts]:
     return found
 
 
-def levels(capacity: Int64, used: Int64, n: int = LEVELS) -> npt.NDArray[np.uint8]:
+def class_levels(capacity: Int64, used: Int64, most: int | None = None) -> Levels:
+    """Return the level of each host by one resource class, `NO_LEVEL` without it: uint8[len(capacity)].
+
+    ``most``: free units of the last level, and levels are free units; None: levels are shares in use.
+    """
+    if most is None:
+        found = levels(capacity, used)
+    else:
+        found = levels(np.full(len(capacity), max(most, 1)), capacity - used)
+    found[(capacity == 0) & (used == 0)] = NO_LEVEL
+    return found
+
+
+def levels(capacity: Int64, used: Int64, n: int = LEVELS) -> Levels:
     """Return the level of each host, 0 to ``n`` - 1: uint8[len(capacity)].
 
     Level 0 means that nothing is in use, and only that; ``n`` - 1 that all is, or more. Between them each
@@ -80,7 +114,7 @@ def levels(capacity: Int64, used: Int64, n: int = LEVELS) -> npt.NDArray[np.uint
     ``capacity`` and ``used``: int64, parallel. ``n``: 3 to 256.
     """
     share = used / np.maximum(capacity, 1)
-    found: npt.NDArray[np.uint8] = np.clip(1 + np.floor(share * (n - 2)), 1, n - 2).astype(np.uint8)
+    found: Levels = np.clip(1 + np.floor(share * (n - 2)), 1, n - 2).astype(np.uint8)
     found[used <= 0] = 0
     found[(used > 0) & (used >= capacity)] = n - 1
     return found

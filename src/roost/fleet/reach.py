@@ -58,6 +58,21 @@ def trees_served(fleet: Fleet, row: int) -> Rows:
     return others
 
 
+def sharing_that_serve(fleet: Fleet, root: int) -> list[int]:
+    """Return the rows of the sharing providers of other trees that serve a tree, ascending.
+
+    ``root``: the row of the tree's root.
+    """
+    aggregates = {name for row in fleet.subtree(root) for name in fleet.aggregates_of(row)}
+    sharing = fleet.sharing()
+    found = set[int]()
+    if len(sharing):
+        for name in aggregates:
+            members = fleet.in_aggregate(name).rows()
+            found.update(members[sharing.among(members)].tolist())
+    return sorted(row for row in found if fleet.root.item(row) != root)
+
+
 def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
     """Return whether every candidate certainly has a single provider, without matching any rows.
 

@@ -121,6 +121,28 @@ def consumers_on(connection: Connection, provider: str) -> frozenset[str]:
     return frozenset(rows.scalars())
 
 
+def consumers_of_rows(
+    connection: Connection, rows: Sequence[int], limit: int, offset: int = 0
+) -> tuple[int, list[str]]:
+    """Return the number of consumers with an allocation from some providers, and some of them, newest first.
+
+    ``rows``: the keys of the providers.
+    """
+    of = allocations.c.provider_id.in_(rows)
+    total = connection.scalar(sa.select(sa.func.count(sa.distinct(allocations.c.consumer_id))).where(of))
+    ids = (
+        sa.select(allocations.c.consumer_id)
+        .where(of)
+        .distinct()
+        .order_by(allocations.c.consumer_id.desc())
+        .limit(limit)
+        .offset(offset)
+        .subquery()
+    )
+    found = sa.select(consumers.c.uuid).join(ids, ids.c.consumer_id == consumers.c.id)
+    return total or 0, list(connection.execute(found.order_by(consumers.c.id.desc())).scalars())
+
+
 def held_by_all(connection: Connection) -> dict[str, Held]:
     """Return every consumer, with its allocations."""
     return holdings_from_rows(connection.execute(_ALL)).held

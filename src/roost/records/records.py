@@ -10,7 +10,7 @@ from roost.model.record import RESULTS, Attempt, RunReasons
 from roost.records.errors import RecordRefused
 from roost.records.rows import EncodedRun, RunWithAttempts
 from roost.records.search import Search
-from roost.records.summary import RunSummary
+from roost.records.summary import FailedBuilds, RunSummary
 
 SECONDS_PER_DAY = 86_400.0
 BEFORE_ALL = -1e18
@@ -86,12 +86,19 @@ class Records(Protocol):
 
 @runtime_checkable
 class CountableRecords(Records, Protocol):
-    """A backend that counts its newest runs."""
+    """A backend that counts its newest runs and attempts."""
 
     async def summary(self, since: float, most: int) -> RunSummary:
         """Count the runs since a time, the newest ``most``.
 
         ``since``: seconds since the epoch, compared with the start of a run.
+        """
+        ...
+
+    async def failed_builds(self, since: float) -> list[FailedBuilds]:
+        """Count the builds that began since a time and failed, by node.
+
+        ``since``: seconds since the epoch.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Counts of the runs of a short time: for pages that say how a cloud does now."""
+"""Counts of the runs and attempts of a short time: for pages that say how a cloud does now."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.records.tables import runs
+from roost.model.record import FAILED
+from roost.records.tables import attempts, runs
 
 
 class RunSummary(msgspec.Struct, frozen=True):
@@ -21,6 +22,27 @@ class RunSummary(msgspec.Struct, frozen=True):
     refused: Mapping[str, int]
     median: float | None = None
     slow: float | None = None
+
+
+class FailedBuilds(msgspec.Struct, frozen=True):
+    """The number of failed builds on a node since a time. ``node``: empty in records of early versions."""
+
+    host: str
+    node: str
+    number: int
+
+
+def read_failed_builds(connection: Connection, since: float) -> list[FailedBuilds]:
+    """Count the builds that began at ``since`` (seconds since the epoch) or later and failed, by node.
+
+    Few attempts fail, and the index by result finds them: those of a month are read faster than all of a day.
+    """
+    query = (
+        sa.select(attempts.c.host, attempts.c.node, sa.func.count())
+        .where(attempts.c.result == FAILED, attempts.c.at >= since)
+        .group_by(attempts.c.host, attempts.c.node)
+    )
+    return [FailedBuilds(host, node, number) for host, node, number in connection.execute(query)]
 
 
 def read_summary(connection: Connection, since: float, most: int) -> RunSummary:

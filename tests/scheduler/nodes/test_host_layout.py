@@ -1,5 +1,7 @@
 """The layout of maps: its order, its groups, and when it is another one."""
 
+import asyncio
+
 import pytest
 
 from roost.model.aggregate import HostAggregate
@@ -87,3 +89,26 @@ def test_two_processes_have_one_version_whatever_came_first(table: NodeTable) ->
         join(other, other.nodes[index], *table.aggregates(table.index_of_node(other.nodes[index]) or 0))
     assert HostLayouts(other, "nova").layout().version == HostLayouts(table, "nova").layout().version
     assert HostLayouts(other, "south").layout().version != HostLayouts(table, "nova").layout().version
+
+
+def test_a_layout_that_was_prepared_apart_is_the_same(
+    table: NodeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.scheduler.nodes.host_layout._FEW", 0)
+    monkeypatch.setattr("roost.scheduler.nodes.host_layout._AT_ONCE", 3)
+    tell(table, [report("b", "6", nodename="ß"), report("b", "5", nodename="a"), report("B", "7")])
+    prepared = HostLayouts(table, "nova")
+
+    async def main() -> None:
+        await prepared.prepare()
+        assert names(table, prepared.layout()) == names(table, HostLayouts(table, "nova").layout())
+        assert prepared.layout().version == HostLayouts(table, "nova").layout().version
+        # A node that comes while names are sorted is not left out.
+        tell(table, [report("0", "8")])
+        sorting = asyncio.create_task(prepared.prepare())
+        await asyncio.sleep(0)
+        table.remove(["6"])
+        await sorting
+
+    asyncio.run(main())
+    assert names(table, prepared.layout()) == names(table, HostLayouts(table, "nova").layout())

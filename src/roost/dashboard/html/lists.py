@@ -1,10 +1,13 @@
 """Lists: the form that searches, the table, and the way to the next page."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 import htpy as h
 
 from roost.dashboard.html.values import number
+
+Order = Literal["ascending", "descending"]
 
 
 def search_field(name: str, label: str, value: str | None, *, placeholder: str = "") -> h.Element:
@@ -43,15 +46,41 @@ def text_field(name: str, label: str, value: str | None, *, type: str = "text", 
 
 
 def choice_field(
-    name: str, label: str, value: str | None, choices: Iterable[tuple[str, str]], *, every: str
+    name: str, label: str, value: str | None, choices: Iterable[tuple[str, str]], *, every: str | None
 ) -> h.Element:
-    """Return a choice of a search form. ``choices``: value and words. ``every``: the words for no choice."""
+    """Return a choice of a search form.
+
+    ``choices``: value and words. ``every``: the words for no choice; None: there has to be one. A value that
+    is no choice is one more, so that the form shows what the page shows.
+    """
+    known = list(choices)
+    if value and all(value != each for each, _ in known):
+        known.append((value, value))
     return h.div(".field")[
         h.label(for_=f"q-{name}")[label],
         h.select(id=f"q-{name}", name=name)[
-            h.option(value="", selected=value is None)[every],
-            [h.option(value=each, selected=each == value)[words] for each, words in choices],
+            None if every is None else h.option(value="", selected=not value)[every],
+            [h.option(value=each, selected=each == value)[words] for each, words in known],
         ],
+    ]
+
+
+def suggested_field(name: str, label: str, value: str | None, known: Sequence[str]) -> h.Element:
+    """Return a field of a search form that takes any text and suggests known ones."""
+    return h.div(".field")[
+        h.label(for_=f"q-{name}")[label],
+        h.input(
+            id=f"q-{name}",
+            name=name,
+            value=value or "",
+            list=f"known-{name}" if known else None,
+            placeholder="any",
+            maxlength="255",
+            size="14",
+            autocomplete="off",
+            spellcheck="false",
+        ),
+        h.datalist(id=f"known-{name}")[[h.option(value=each) for each in known]] if known else None,
     ]
 
 
@@ -75,6 +104,20 @@ def table(label: str, heads: Sequence[h.Node], rows: Iterable[h.Element]) -> h.E
     ]
 
 
+def head(title: str, *, numeric: bool = False) -> h.Element:
+    """Return the head of a column that the server does not sort by."""
+    return h.th(class_="num" if numeric else None, scope="col")[title]
+
+
+def sorted_head(title: str, address: str, order: Order | None, *, numeric: bool = False) -> h.Element:
+    """Return the head of a column that the server sorts by.
+
+    ``address``: the same list, sorted by this column. ``order``: None: it is sorted by another one.
+    """
+    link = h.a(href=address, title=f"Sort by {title}")[title]
+    return h.th(class_="num" if numeric else None, scope="col", aria_sort=order)[link]
+
+
 def cell(label: str, *content: h.Node, numeric: bool = False) -> h.Element:
     """Return a cell of a table. ``label``: the head of its column, for rows that are cards."""
     shown = [each for each in content if each]
@@ -92,6 +135,31 @@ def pager(shown: int, what: str, first: str | None, following: str | None) -> h.
         h.span[f"{number(shown)} {what}" + (", more follow" if following else "")],
         first and h.a(".button.small", href=first)["First page"],
         following and h.a(".button.small", href=following, rel="next")["Next page"],
+    ]
+
+
+def numbered_pager(
+    what: str, total: int, page: int, size: int, address: Callable[[int], str], *, label: str = "Pages"
+) -> h.Node:
+    """Return the foot of a list whose pages have numbers; nothing if there is one page.
+
+    Args:
+        what: The things that are listed, such as "hosts".
+        total: Their number.
+        page: The number of the page, from 1.
+        size: Things on a page at most.
+        address: Returns the address of a page.
+        label: Names the pager, if a page has several.
+    """
+    last = -(-total // size)
+    if last <= 1:
+        return None
+    first = (page - 1) * size + 1
+    return h.nav(".pager", aria_label=label)[
+        h.span[f"{number(first)} to {number(min(total, page * size))} of {number(total)} {what}"],
+        h.a(".button.small", href=address(1))["First page"] if page > 2 else None,
+        h.a(".button.small", href=address(page - 1), rel="prev")["Previous page"] if page > 1 else None,
+        h.a(".button.small", href=address(page + 1), rel="next")["Next page"] if page < last else None,
     ]
 
 

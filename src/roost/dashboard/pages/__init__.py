@@ -1,9 +1,15 @@
 """Views as HTML, one file for each page.
 
-absence    the reason in place of a page's content
-decision   one decision
-decisions  the list of decisions
-instance   one instance, with its history
-instances  the list of instances
-overview   what needs attention, capacity and use
+absence        the reason in place of a page's content
+decision       one decision
+decisions      the list of decisions
+fleet_map      the map, its denominators, groups of hosts
+host           a host
+host_hardware  its NUMA cells and devices
+host_history   its builds and events
+host_tree      its provider tree
+hosts          the list of hosts
+instance       one instance, with its history
+instances      the list of instances
+overview       what needs attention, capacity and use
 """

@@ -1,15 +1,22 @@
 """The views of pages: frozen structs, made by queries.
 
-absence      the reason why a page has nothing to show
-attention    findings about what needs attention, with the pages that show more
-cloud_cells  the cells and their counts, which all viewers share
-decision     one decision: its funnel, weights, attempts, or why it was refused
-decisions    the list of decisions
-funnel       the steps of a decision, with the hosts that each removed
-host_stays   the stays of an instance on hosts, by its history
-instance     one instance, with its history
-instances    the list of instances
-moments      times that people write
-outcome      the outcome of a decision in a word
-overview     what needs attention, capacity and use
+absence        the reason why a page has nothing to show
+attention      findings about what needs attention, with the pages that show more
+cloud_cells    the cells and their counts, which all viewers share
+decision       one decision: its funnel, weights, attempts, or why it was refused
+decisions      the list of decisions
+fleet_map      the map of the fleet
+funnel         the steps of a decision, with the hosts that each removed
+host           a host
+host_hardware  its NUMA cells and devices
+host_history   its builds and events
+host_holders   the consumers of its providers
+host_stays     the stays of an instance on hosts, by its history
+host_tree      its provider tree
+hosts          the list of hosts
+instance       one instance, with its history
+instances      the list of instances
+moments        times that people write
+outcome        the outcome of a decision in a word
+overview       what needs attention, capacity and use
 """

@@ -25,11 +25,14 @@ from roost.conductor.findings import (
 from roost.conductor.hosts.cells import SeenCell
 from roost.conductor.hosts.watch import held_back_by
 from roost.dashboard import addresses
+from roost.dashboard.fleet.criteria import NOWHERE
+from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.html.values import text_of_moment
-from roost.dashboard.service import CloudReads, DashboardService
+from roost.dashboard.service import CloudReads
 from roost.ledger import Ledger
 from roost.model.service_version import FEATURES
 from roost.records.summary import RunSummary
+from roost.scheduler.nodes.host_states import DOWN
 from roost.state.api_database.audit import read_audit_state
 
 LAG_SECONDS: Final = 5.0
@@ -79,18 +82,16 @@ def of_processes(cloud: CloudReads) -> list[Attention]:
     return [_linked(each, addresses.CELLS) for each in found]
 
 
-def of_hosts(service: DashboardService) -> list[Attention]:
+def of_hosts(now: HostsNow) -> list[Attention]:
     """Return the findings about hosts that are down or disabled."""
-    table = service.table
-    indexes = service.layouts.current().indexes
+    table = now.table
+    down = now.layout.nodes[now.states == DOWN]
     found = []
-    for number in np.unique(table.cell[indexes]).tolist():
-        down = indexes[(table.cell[indexes] == number) & ~table.alive[indexes]]
-        if len(down):
-            cell = table.cells[number]
-            names = sorted({table.hosts[index] for index in down.tolist()})
-            href = addresses.with_query(addresses.HOSTS, cell=cell, state="down")
-            found.append(_linked(hosts_down(cell, names), href))
+    for number in np.unique(table.cell[down]).tolist():
+        cell = table.cells[number]
+        names = sorted({table.hosts[index] for index in down[table.cell[down] == number].tolist()})
+        href = addresses.with_query(addresses.HOSTS, cell=cell or NOWHERE, state="down")
+        found.append(_linked(hosts_down(cell, names), href))
     disabled = sorted({word.host for word in table.disabled if word.host})
     if disabled:
         href = addresses.with_query(addresses.HOSTS, state="disabled")

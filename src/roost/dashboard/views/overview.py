@@ -1,23 +1,22 @@
 """The overview: what needs attention, capacity and use, decisions."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from roost.conductor.hosts.cells import SeenCell
+from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.service import DashboardService
 from roost.dashboard.views import attention
 from roost.dashboard.views.attention import Attention
 from roost.fleet import Fleet
-from roost.fleet.columns import Rows
-from roost.fleet.utilisation import uses_of_groups
 from roost.model.vocabulary import is_custom
 from roost.records import RecordsError
 from roost.records.records import CountableRecords
 from roost.records.summary import RunSummary
-from roost.scheduler.nodes.zones import zones
+from roost.scheduler.nodes.host_states import DISABLED, DOWN
 from roost.storage import StorageError
 from roost.web.request import Request
 
@@ -90,7 +89,6 @@ async def _made(service: DashboardService) -> OverviewView:
     cells, runs, found = await asyncio.gather(
         _cells(service, unknown), _runs(service, unknown), _audit(service, unknown)
     )
-    found += attention.of_hosts(service)
     found += attention.of_disks(service.files())
     found += attention.of_certificate(service.certificate, service.clock())
     if cells is not None:
@@ -99,36 +97,23 @@ async def _made(service: DashboardService) -> OverviewView:
         found += attention.of_processes(service.cloud)
     if runs is not None:
         found += attention.of_refusals(runs, MINUTES)
-    classes: tuple[ClassCapacity, ...] = ()
-    version = None
-    by_zone: tuple[PlaceCapacity, ...] = ()
-    by_cell: tuple[PlaceCapacity, ...] = ()
     if service.ledger is not None:
         found += attention.of_ledger(service.ledger)
-        fleet = await service.ledger.current()
-        version = fleet.version
-        classes = _classes(fleet)
-        # Each part takes some milliseconds with 100,000 hosts: other requests are served between them.
-        await asyncio.sleep(0)
-        fleet = service.ledger.known()
-        by_zone = _places(service, fleet, zones(service.table, service.default_zone, fleet))
-        await asyncio.sleep(0)
-        fleet = service.ledger.known()
-        by_cell = _places(service, fleet, _rows_of_cells(service, fleet))
-    indexes = service.layouts.current().indexes
+    now = await service.hosts.now()
+    known = now.fleet is not None
     return OverviewView(
-        at=service.clock(),
-        version=version,
-        hosts=len(indexes),
-        up=int(service.table.alive[indexes].sum()),
-        disabled=int((~service.table.enabled[indexes]).sum()),
+        at=now.at,
+        version=now.version,
+        hosts=len(now),
+        up=int((now.states != DOWN).sum()),
+        disabled=int((now.states == DISABLED).sum()),
         instances=None if cells is None else _instances(cells),
         runs=runs,
         minutes=MINUTES,
-        attention=attention.worst_first(found),
-        classes=classes,
-        zones=by_zone,
-        cells=by_cell,
+        attention=attention.worst_first(found + attention.of_hosts(now)),
+        classes=() if now.fleet is None else _classes(now.fleet),
+        zones=_places(now, [each.zone for each in now.layout.groups]) if known else (),
+        cells=_places(now, [each.cell for each in now.layout.groups]) if known else (),
         unknown=unknown,
     )
 
@@ -185,32 +170,26 @@ def _order(name: str) -> tuple[int, bool, str]:
     return main, not is_custom(name), name
 
 
-def _places(service: DashboardService, fleet: Fleet, rows: Mapping[str, Rows]) -> tuple[PlaceCapacity, ...]:
-    group = np.full(fleet.n_rows, -1, dtype=np.int64)
-    for number, each in enumerate(rows.values()):
-        group[each] = number
-    uses = uses_of_groups(fleet, group, len(rows)) if rows else {}
-    found = []
-    for number, (name, of_place) in enumerate(rows.items()):
-        nodes = service.table.indexes_of_rows(fleet, of_place)
-        amounts = {
-            each: (int(used[number]), int(capacity[number]))
-            for each in sorted(uses, key=_order)
-            for capacity, used in (uses[each],)
-            if capacity[number] or used[number]
-        }
-        up = int(service.table.alive[nodes[nodes >= 0]].sum())
-        found.append(PlaceCapacity(name, len(of_place), up, amounts))
-    return tuple(found)
-
-
-def _rows_of_cells(service: DashboardService, fleet: Fleet) -> Mapping[str, Rows]:
-    layout, table = service.layouts.current(), service.table
-    roots = layout.roots(table, fleet)
-    there = roots >= 0
-    roots, numbers = roots[there], table.cell[layout.indexes[there]]
-    found = {table.cells[number]: roots[numbers == number] for number in np.unique(numbers).tolist()}
-    return dict(sorted(found.items()))
+def _places(now: HostsNow, place_of: Sequence[str]) -> tuple[PlaceCapacity, ...]:
+    """Return the capacity of hosts by place. ``place_of``: the place of each group of the layout."""
+    names = sorted(set(place_of))
+    number = {name: place for place, name in enumerate(names)}
+    of_group = np.array([number[name] for name in place_of], dtype=np.intp)
+    code = of_group[now.group_of()]
+    hosts, up = (
+        np.bincount(code[which], minlength=len(names)).tolist()
+        for which in (np.ones(len(now), dtype=np.bool_), now.states != DOWN)
+    )
+    amounts: list[dict[str, tuple[int, int]]] = [{} for _ in names]
+    for each in sorted(now.classes, key=_order):
+        used, capacity = (
+            np.bincount(code, weights=column, minlength=len(names)).astype(np.int64).tolist()
+            for column in (now.amounts(each).used, now.amounts(each).capacity)
+        )
+        for place, found in enumerate(amounts):
+            if used[place] or capacity[place]:
+                found[each] = used[place], capacity[place]
+    return tuple(PlaceCapacity(*each) for each in zip(names, hosts, up, amounts, strict=True))
 
 
 def _instances(cells: list[SeenCell]) -> dict[str, int]:

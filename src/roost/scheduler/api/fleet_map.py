@@ -11,12 +11,13 @@ from msgspec import Meta
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Int64
-from roost.fleet.host_levels import LEVELS, levels
+from roost.fleet.host_levels import class_levels
 from roost.model.vocabulary import MAX_NAME
 from roost.placement.queries.budget import unchecked
-from roost.scheduler.api.hosts import STATES, AmountsUnknown, Count, HostAmounts, Name, states_of
+from roost.scheduler.api.hosts import AmountsUnknown, Count, HostAmounts, Name, states_of
 from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.nodes.host_layout import HostGroup, HostLayout
+from roost.scheduler.nodes.host_states import STATES
 from roost.scheduler.nodes.node_amounts import TreeAmounts, node_amounts
 from roost.scheduler.nodes.table import NodeTable
 from roost.web.errors import Gone
@@ -230,13 +231,7 @@ def _level_characters(amounts: TreeAmounts, most: int | None) -> Bytes:
 
     ``most``: free units of the last level; None: levels are shares in use.
     """
-    capacity, used = amounts.capacity, amounts.used
-    if most is None:
-        found = levels(capacity, used)
-    else:
-        found = levels(np.full(len(capacity), max(most, 1)), capacity - used)
-    found[(capacity == 0) & (used == 0)] = LEVELS
-    return _LEVEL_BYTES[found]
+    return _LEVEL_BYTES[class_levels(amounts.capacity, amounts.used, most)]
 
 
 def _sum(amounts: Int64) -> int:

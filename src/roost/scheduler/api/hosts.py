@@ -7,29 +7,21 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
 from roost.fleet import Fleet
-from roost.fleet.columns import Bools, Float64, Rows
+from roost.fleet.columns import Bools, Float64, Rows, largest
 from roost.fleet.host_levels import amounts_of_tree
 from roost.fleet.work import SUMMARY
 from roost.model.vocabulary import MAX_NAME
 from roost.placement.queries.budget import unchecked
 from roost.scheduler.api.service import SchedulerService
+from roost.scheduler.nodes.host_states import STATES, HostState, States, host_states
 from roost.scheduler.nodes.node_amounts import node_amounts
 from roost.scheduler.nodes.table import NodeTable
 from roost.web.errors import BadRequest
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
 from roost.web.request import Request, Response
-
-HostState = Literal["up", "disabled", "down"]
-
-UP: Final = 0
-DISABLED: Final = 1
-DOWN: Final = 2
-STATES: Final[tuple[HostState, ...]] = ("up", "disabled", "down")
-"""The states of hosts by number. A host that is down and disabled is down."""
 
 _FARTHEST = 100_000_000
 _IN_SEARCH: Final = 12
@@ -131,7 +123,7 @@ class _Listing(NamedTuple):
     nodes: Rows
     zone_names: list[str]
     zones: Rows
-    states: npt.NDArray[np.uint8]
+    states: States
 
 
 async def list_ranked_hosts(service: SchedulerService, req: Request, resp: Response) -> msgspec.Raw:
@@ -156,11 +148,9 @@ async def list_ranked_hosts(service: SchedulerService, req: Request, resp: Respo
     return msgspec.Raw(body)
 
 
-def states_of(service: SchedulerService, nodes: Rows) -> npt.NDArray[np.uint8]:
+def states_of(service: SchedulerService, nodes: Rows) -> States:
     """Return the state of each node now, a number of `STATES`: uint8[len(nodes)]."""
-    table = service.scheduler.table
-    alive = table.seen_since(service.clock() - service.options.service_down_time)[nodes]
-    return np.where(alive, np.where(table.enabled[nodes], UP, DISABLED), DOWN).astype(np.uint8)
+    return host_states(service.scheduler.table, nodes, service.clock() - service.options.service_down_time)
 
 
 def _page(found: _Listing, query: RankedHostsQuery, fleet: Fleet | None) -> bytes:
@@ -173,7 +163,7 @@ def _page(found: _Listing, query: RankedHostsQuery, fleet: Fleet | None) -> byte
         share = found.states.astype(np.float64)
     places = np.flatnonzero(keep)
     if query.sort != "name" and share is not None:
-        places = places[_first(share[places], query.offset + query.limit)]
+        places = places[largest(share[places], query.offset + query.limit)]
     shown = places[query.offset : query.offset + query.limit].tolist()
     if fleet is not None:
         fleet.meter.spend(SUMMARY * len(shown))
@@ -235,15 +225,6 @@ def _ranks(found: _Listing, query: RankedHostsQuery, fleet: Fleet) -> tuple[Floa
             rank = amounts.used / np.maximum(amounts.capacity, 1)
         best = np.maximum(best, rank)
     return best, there
-
-
-def _first(ranks: Float64, number: int) -> Rows:
-    """Return the places of the ``number`` largest ranks, largest first, equal ones in their order."""
-    if number >= len(ranks):
-        return np.argsort(-ranks, kind="stable")
-    least = np.partition(ranks, len(ranks) - number)[len(ranks) - number]
-    among = np.flatnonzero(ranks >= least)
-    return among[np.argsort(-ranks[among], kind="stable")][:number]
 
 
 def _host(found: _Listing, place: int, fleet: Fleet | None) -> RankedHost:

@@ -12,6 +12,7 @@ aggregates       host aggregates and their metadata
 cells            the uuids of cells, and the cell that a request names
 zones            availability zones, as aggregates make them
 host_layout      all nodes in the order of maps, in groups of zone, label and cell
+host_states      hosts that are up, disabled, or down
 node_amounts     what placement has of each node: capacity and use of one resource class
 outstanding      claims and assignments that no report contains yet
 numa_reports     NUMA topologies as reported, and the numbers of their cells

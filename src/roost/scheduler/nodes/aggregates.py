@@ -28,6 +28,10 @@ class NodeAggregates:
         known = self._by_uuid
         return tuple(known[uuid] for uuid in self._of_node.get(node, ()) if uuid in known)
 
+    def all(self) -> list[HostAggregate]:
+        """Return all aggregates, by name."""
+        return sorted(self._by_uuid.values(), key=lambda each: (each.name, each.uuid))
+
     def members(self, any_of: frozenset[str]) -> set[str]:
         """Return the nodes in one of some aggregates."""
         known = self._by_uuid

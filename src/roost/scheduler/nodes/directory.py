@@ -176,6 +176,10 @@ class NodeDirectory(NodeColumns):
         """Yield each metadata key and value, and the uuids of the aggregates that have them."""
         return self._aggregates.by_metadata()
 
+    def all_aggregates(self) -> list[HostAggregate]:
+        """Return all host aggregates, by name."""
+        return self._aggregates.all()
+
     def aggregates(self, index: int) -> tuple[HostAggregate, ...]:
         """Return the host aggregates that a node is in, in order of their uuids."""
         return self._aggregates.of(self.nodes[index])

@@ -1,9 +1,12 @@
 """The layout of maps: all hosts in an order that stays, in groups of zone, label and cell.
 
 A map is asked for every few seconds, and to sort a hundred thousand names takes longer than all else that it
-needs. So the layout is kept until a node comes, goes or changes its place in it.
+needs. So the layout is kept until a node comes, goes or changes its place in it. Even then the sort would
+hold the event loop for a quarter of a second: `HostLayouts.prepare` sorts in another thread, where numpy
+lets the interpreter go.
 """
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
@@ -20,6 +23,15 @@ from roost.scheduler.nodes.table import NodeTable
 
 MOST_LABELS: Final = 4
 """Layouts by different labels that are kept at most."""
+
+_FEW: Final = 2_000
+"""Nodes whose names are sorted at once: that takes some milliseconds."""
+
+_AT_ONCE: Final = 4_000
+"""Names that are encoded before other tasks may run."""
+
+_ROUNDS: Final = 3
+"""Times that names are sorted apart while nodes come and go. Then they are sorted at once."""
 
 
 class HostGroup(NamedTuple):
@@ -74,19 +86,48 @@ class HostLayouts:
         self._uuids: list[str] = []
         self._kept: OrderedDict[str | None, _KeptLayout] = OrderedDict()
 
+    @property
+    def prepared(self) -> bool:
+        """True if the names of all nodes are sorted, or are few."""
+        return self._structure == self._table.structure or len(self._table) <= _FEW
+
+    async def prepare(self) -> None:
+        """Sort the names of all nodes, if any have come or gone, beside the other tasks of the event loop."""
+        for _ in range(_ROUNDS):
+            table, structure = self._table, self._table.structure
+            if self.prepared:
+                return
+            indexes, hosts, nodenames = table.indexes(), table.hosts.copy(), table.nodenames.copy()
+            parts = []
+            for first in range(0, len(indexes), _AT_ONCE):
+                some = indexes[first : first + _AT_ONCE]
+                parts.append(
+                    np.array(
+                        [f"{hosts[each]}\0{nodenames[each]}".encode(errors="surrogatepass") for each in some]
+                    )
+                )
+                await asyncio.sleep(0)
+            # UTF-8 has the order of code points, as sorted() has it.
+            order = await asyncio.to_thread(lambda: np.argsort(np.concatenate(parts), kind="stable"))  # noqa: B023
+            if structure == table.structure:
+                self._take(np.array(indexes, dtype=np.intp)[order])
+
     def by_name(self) -> Rows:
         """Return the indexes of all nodes by the name of the host, then of the node: intp[n]."""
         table = self._table
         if self._structure != table.structure:
             hosts, nodenames = table.hosts, table.nodenames
             order = sorted(table.indexes(), key=lambda index: (hosts[index], nodenames[index]))
-            uuids = [table.nodes[index] for index in order]
-            # The structure rises for other reasons too, and the index of a removed node is used again.
-            if uuids != self._uuids or order != self._by_name.tolist():
-                self._by_name, self._uuids = np.array(order, dtype=np.intp), uuids
-                self._kept.clear()
-            self._structure = table.structure
+            self._take(np.array(order, dtype=np.intp))
         return self._by_name
+
+    def _take(self, order: Rows) -> None:
+        uuids = list(map(self._table.nodes.__getitem__, order.tolist()))
+        # The structure rises for other reasons too, and the index of a removed node is used again.
+        if uuids != self._uuids or not np.array_equal(order, self._by_name):
+            self._by_name, self._uuids = order, uuids
+            self._kept.clear()
+        self._structure = self._table.structure
 
     def zones(self, nodes: Rows) -> NamedCodes:
         """Return the availability zone of each node; of a node in several zones the first one."""

@@ -25,10 +25,17 @@ class TreeAmounts(NamedTuple):
 def node_amounts(table: NodeTable, fleet: Fleet, resource_class: str, nodes: Rows) -> TreeAmounts:
     """Return the amounts of a resource class on nodes. ``nodes``: intp[n], indexes of the table."""
     roots, *amounts = tree_uses(fleet, resource_class)
+    fleet.meter.spend_rows(len(roots))
+    return TreeAmounts(*(by_node(table, fleet, roots, each)[nodes] for each in amounts))
+
+
+def by_node(table: NodeTable, fleet: Fleet, roots: Rows, values: Int64) -> Int64:
+    """Return the value of each node's root provider by the node's index, 0 without one: int64[size].
+
+    ``roots``: intp[n], rows of the fleet, which ``values``, int64[n], belong to.
+    """
     found = table.indexes_of_rows(fleet, roots)
     there = found >= 0
-    fleet.meter.spend_rows(len(roots))
-    by_index = np.zeros((len(amounts), table.size), dtype=np.int64)
-    for column, each in zip(by_index, amounts, strict=True):
-        column[found[there]] = each[there]
-    return TreeAmounts(*by_index[:, nodes])
+    by_index = np.zeros(table.size, dtype=np.int64)
+    by_index[found[there]] = values[there]
+    return by_index

@@ -1,0 +1,114 @@
+"""The map of the fleet: what it shows, the denominators of it, and its groups of hosts."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from roost.dashboard.fleet.criteria import FilterChoices, HostCriteria, filter_choices
+from roost.dashboard.fleet.groups import GroupedBy, GroupSort, HostGroupRow, grouped, ordered
+from roost.dashboard.fleet.hosts import HostsNow
+from roost.dashboard.fleet.levels import MapScale, Shown, scale_of
+from roost.dashboard.fleet.map_query import MapQuery
+from roost.dashboard.service import DashboardService
+from roost.scheduler.nodes.host_states import STATES
+from roost.web.request import Request
+
+GROUPS_ON_A_PAGE: Final = 50
+
+
+class ClassTotals(msgspec.Struct, frozen=True):
+    """Amounts of a class on the chosen hosts, in units of the class.
+
+    ``used`` of ``capacity``, which is ``total`` less ``reserved``, times the allocation ratio.
+    """
+
+    resource_class: str
+    used: int
+    capacity: int
+    reserved: int
+    total: int
+
+
+class FleetMapView(msgspec.Struct, frozen=True, kw_only=True):
+    """The map. ``version``: the commit, None without a ledger.
+
+    ``hosts``: those that the filter chooses, ``all_hosts`` without it; of the chosen ones the number by
+    state. ``totals``: None without a ledger. ``groups``: those of the page, ``all_groups`` the number of all.
+    ``fullest``: the group with the largest share in use. ``selected``: the position of the
+    selected host.
+    """
+
+    at: float
+    version: int | None
+    layout: str
+    by: Shown
+    resource_class: str
+    scale: MapScale
+    criteria: HostCriteria
+    all_hosts: int
+    hosts: int
+    states: dict[Literal["up", "disabled", "down"], int]
+    totals: ClassTotals | None
+    group: GroupedBy
+    sort: GroupSort
+    page: int
+    all_groups: int
+    groups: tuple[HostGroupRow, ...]
+    fullest: HostGroupRow | None
+    choices: FilterChoices
+    selected: int | None = None
+
+
+async def fleet_map_view(service: DashboardService, req: Request) -> FleetMapView:
+    """Return the map as it is now."""
+    query: MapQuery = req.query
+    now = await service.hosts.now()
+    selection = query.selection
+    found = selection.chosen(now, service.hosts)
+    name = selection.class_of(now)
+    groups = grouped(now, name, query.group, found)
+    rows = ordered(groups, query.sort)
+    hosts = len(now) if found is None else int(found.sum())
+    last = max(1, -(-len(rows) // GROUPS_ON_A_PAGE))
+    page = min(query.page, last)
+    counts = {
+        state: int(((now.states == number) if found is None else (now.states == number) & found).sum())
+        for number, state in enumerate(STATES)
+    }
+    fullest = max(groups, key=lambda each: each.share, default=None)
+    return FleetMapView(
+        at=now.at,
+        version=now.version,
+        layout=now.layout.version,
+        by=query.by,
+        resource_class=name,
+        scale=scale_of(now, query.by, name),
+        criteria=query.criteria,
+        all_hosts=len(now),
+        hosts=hosts,
+        states=counts,
+        totals=None if now.fleet is None else _totals(name, groups),
+        group=query.group,
+        sort=query.sort,
+        page=page,
+        all_groups=len(rows),
+        groups=tuple(rows[(page - 1) * GROUPS_ON_A_PAGE : page * GROUPS_ON_A_PAGE]),
+        fullest=fullest if fullest is not None and fullest.share > 0 else None,
+        choices=filter_choices(now),
+        selected=_selected(now, query.host),
+    )
+
+
+def _selected(now: HostsNow, node: str) -> int | None:
+    index = now.table.index_of_node(node) if node else None
+    return None if index is None else now.positions.item(index)
+
+
+def _totals(name: str, groups: list[HostGroupRow]) -> ClassTotals:
+    return ClassTotals(
+        name,
+        sum(each.used for each in groups),
+        sum(each.capacity for each in groups),
+        sum(each.reserved for each in groups),
+        sum(each.total for each in groups),
+    )
