@@ -132,9 +132,12 @@ class Windows:
         return page
 
 
-def examine(page: Page, but: tuple[str, ...] = ()) -> list[str]:
-    """Return axe's findings above "minor", but those of some rules: rule, impact, and elements."""
-    response = Axe().run(page, options={"resultTypes": ["violations"]}).response
+def examine(page: Page, but: tuple[str, ...] = (), only: tuple[str, ...] = ()) -> list[str]:
+    """Return axe's findings above "minor": rule, impact, and elements. ``but``, ``only``: rules."""
+    options: dict[str, object] = {"resultTypes": ["violations"]}
+    if only:
+        options["runOnly"] = {"type": "rule", "values": list(only)}
+    response = Axe().run(page, options=options).response
     return [
         f"{found['id']} ({found['impact']}): {node['html'][:200]} {node.get('failureSummary', '')[:300]}"
         for found in response["violations"]

@@ -47,7 +47,7 @@ async def _found(service: DashboardService, req: Request, text: str) -> str:
         if index is not None:
             return addresses.host(service.table.nodes[index])
         return addresses.with_query(addresses.HOSTS, search=text)
-    return addresses.with_query(addresses.INSTANCES, name=text)
+    return addresses.with_query(addresses.INSTANCES, search=text)
 
 
 async def _of_uuid(service: DashboardService, uuid: str) -> str:

@@ -86,7 +86,7 @@ def suggested_field(name: str, label: str, value: str | None, known: Sequence[st
 
 def search_form(path: str, *fields: h.Node, kept: Iterable[tuple[str, str | None]] = ()) -> h.Element:
     """Return a form that loads a list anew. ``kept``: further parameters of its address."""
-    return h.form(".filter-form", action=path, role="search")[
+    return h.form(".filter-form", action=path, role="search", aria_label="This list")[
         [h.input(type="hidden", name=name, value=value) for name, value in kept if value],
         fields,
         h.button(".button", type="submit")["Show"],
@@ -96,7 +96,7 @@ def search_form(path: str, *fields: h.Node, kept: Iterable[tuple[str, str | None
 
 def table(label: str, heads: Sequence[h.Node], rows: Iterable[h.Element]) -> h.Element:
     """Return a table, whose rows are cards in a narrow window. ``heads``: cells of its head, or texts."""
-    return h.div(".table-wrap", tabindex="0", role="region", aria_label=label)[
+    return h.div(".table-wrap", tabindex="0", role="group", aria_label=label)[
         h.table(".table.stacks")[
             h.thead[h.tr[[h.th(scope="col")[each] if isinstance(each, str) else each for each in heads]]],
             h.tbody[rows],

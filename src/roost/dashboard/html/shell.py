@@ -123,7 +123,7 @@ def _navigation(viewing: Viewing, here: str) -> h.Node:
     ]
     return h.header(".nav")[
         h.a(".brand", href=addresses.ROOT)[icon("roost"), "Roost"],
-        h.form(".nav-search", role="search", action=addresses.SEARCH)[
+        h.form(".nav-search", role="search", aria_label="All", action=addresses.SEARCH)[
             h.input(
                 type="search",
                 name="search",

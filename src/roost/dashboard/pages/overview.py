@@ -74,18 +74,24 @@ def _figures(view: OverviewView) -> h.Node:
             _figure("Instances active", addresses.INSTANCES, number(active), "", others or "no others")
         )
     if view.runs is not None:
-        seconds = "" if view.runs.slow is None else f"95 % within {1000 * view.runs.slow:,.0f} ms"
+        seconds = "" if view.runs.slow is None else f"95 % within {max(1.0, 1000 * view.runs.slow):,.0f} ms"
         figures.append(
             _figure(
                 "Decisions",
                 addresses.DECISIONS,
-                f"{view.runs.runs / view.minutes / 60:,.1f}",
-                "/s",
+                *_rate(view.runs.runs, view.minutes),
                 f"{number(sum(view.runs.refused.values()))} refused in {view.minutes} min"
                 + (f", {seconds}" if seconds else ""),
             )
         )
     return h.dl(".kpis")[figures]
+
+
+def _rate(count: int, minutes: int) -> tuple[str, str]:
+    """Return how many there were a second, or a minute if they were few, and the unit."""
+    if count >= 60 * minutes:
+        return f"{count / minutes / 60:,.1f}", "/s"
+    return f"{count / minutes:,.1f}", "/min"
 
 
 def _class_figure(title: str, each: ClassCapacity) -> h.Node:
@@ -169,7 +175,7 @@ def _capacity(view: OverviewView) -> h.Node:
         ]
     return h.section(".card.flush", aria_labelledby="capacity")[
         h.div(".section-head")[h.h2("#capacity")["Capacity and use"], _legend()],
-        h.div(".table-wrap", tabindex="0", role="region", aria_label="Capacity and use")[
+        h.div(".table-wrap", tabindex="0", role="group", aria_label="Capacity and use")[
             h.table(".table.stacks")[
                 h.thead[
                     h.tr[
@@ -226,7 +232,7 @@ def _places(title: str, kind: str, places: Sequence[PlaceCapacity]) -> h.Node:
     first, rest = places[:MOST_PLACES], places[MOST_PLACES:]
     return h.section(".card.flush", aria_label=title)[
         h.div(".section-head")[h.h2[title], h.span(".muted")[number(len(places))]],
-        h.div(".table-wrap", tabindex="0", role="region", aria_label=title)[
+        h.div(".table-wrap", tabindex="0", role="group", aria_label=title)[
             h.table(".table.stacks")[
                 h.thead[
                     h.tr[
