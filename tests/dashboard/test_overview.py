@@ -1,6 +1,7 @@
 """The overview: what needs attention, capacity and use, decisions."""
 
 import asyncio
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -162,3 +163,19 @@ def test_a_full_disk_is_told_once_for_all_its_files(tmp_path: Path, monkeypatch:
     monkeypatch.undo()
     [missing] = of_disks([tmp_path / "none" / "a.db"])
     assert "No such file" in missing.says
+
+
+def test_content_is_made_once_for_all_viewers_and_has_the_nonce_of_each_response(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with opened_dashboard(tmp_path, LAYOUT) as client:
+            pages = await asyncio.gather(*(client.get("/ui") for _ in range(4)))
+            found = set()
+            for page in pages:
+                [nonce] = re.findall(r"'nonce-([^']+)'", page.headers["content-security-policy"])
+                assert f'hx-nonce="{nonce}"' in page.text and "nonce-of-the-response" not in page.text
+                found.add(nonce)
+            assert len(found) == 4
+            part = await client.get("/ui", **{"hx-request": "true"})
+            assert '<div class="region" id="overview"' in part.text and "<html" not in part.text
+
+    asyncio.run(run())

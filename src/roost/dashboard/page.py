@@ -1,13 +1,15 @@
 """A page: an operation whose answer is a view, shown as HTML or as JSON."""
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import falcon
 import htpy as h
 import msgspec
+from markupsafe import Markup
 from msgspec import Meta
 
 from roost.dashboard.conventions import content_policy, wants_json
@@ -18,6 +20,9 @@ from roost.model.visibility import Viewer, visible
 from roost.web.operation import Operation
 from roost.web.policy import Rule
 from roost.web.request import Request, Response
+
+_ANY_NONCE = "nonce-of-the-response"
+"""Stands in kept content for the nonce of each response that has it."""
 
 
 class PageQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -41,6 +46,8 @@ class Page:
     - ``title``: of the view. ``here``: the address of its entry in the navigation.
       ``wide``: the content has no maximum width.
     - ``rule``: the policy rule. With ``all_projects`` the viewer gets the part of the view that they may see.
+    - ``kept_seconds``: the content is made once for all who ask within these seconds. Only for pages that all
+      their viewers see alike.
     """
 
     path: str
@@ -51,21 +58,44 @@ class Page:
     here: str = ""
     query: type[PageQuery] = PageQuery
     wide: bool = False
+    kept_seconds: float = 0.0
 
     def operation(self) -> Operation:
         """Return the operation that serves the page."""
         return Operation("GET", self.path, self.rule, self._answer, query=FormQuery(self.query), provides=())
 
     async def _answer(self, service: DashboardService, req: Request, resp: Response, **params: str) -> None:
-        view = await self.view(service, req, **params)
-        if self.rule.all_projects is not None:
-            view = visible(view, req.viewer)
         if wants_json(req):
             resp.content_type = falcon.MEDIA_JSON
-            resp.data = msgspec.json.encode(view)
+            resp.data = msgspec.json.encode(await self._view(service, req, params))
             return
         viewing = viewing_of(service, req, timed=issubclass(self.query, TimedQuery))
-        show(resp, viewing, self.title(view), self.html(view, viewing), here=self.here, wide=self.wide)
+        if self.kept_seconds:
+            key = ("page", req.relative_uri, viewing.acts)
+            made = partial(self._content, service, req, params, viewing._replace(nonce=_ANY_NONCE))
+            title, kept = await service.kept(key, self.kept_seconds, made)
+            content = Markup(kept.replace(_ANY_NONCE, viewing.nonce or ""))
+        else:
+            title, text = await self._content(service, req, params, viewing)
+            content = Markup(text)
+        if req.get_header("hx-request") is not None:
+            # A region of the page is fetched again: the frame around it is there already.
+            resp.content_type = falcon.MEDIA_HTML
+            resp.set_header("content-security-policy", content_policy(viewing.nonce))
+            resp.data = content.encode()
+            return
+        show(resp, viewing, title, content, here=self.here, wide=self.wide)
+
+    async def _view(self, service: DashboardService, req: Request, params: Mapping[str, str]) -> Any:
+        view = await self.view(service, req, **params)
+        return view if self.rule.all_projects is None else visible(view, req.viewer)
+
+    async def _content(
+        self, service: DashboardService, req: Request, params: Mapping[str, str], viewing: Viewing
+    ) -> tuple[str, str]:
+        """Return the title and the content of the page."""
+        view = await self._view(service, req, params)
+        return self.title(view), f"{h.fragment[self.html(view, viewing)]}"
 
 
 def show(

@@ -271,5 +271,11 @@ def _share(name: str, classes: Mapping[str, tuple[int, int]]) -> h.Node:
 
 
 OVERVIEW: Final = Page(
-    addresses.ROOT, Rule(FLEET_RULE), overview_view, _overview, lambda _: "Overview", here=addresses.ROOT
+    addresses.ROOT,
+    Rule(FLEET_RULE),
+    overview_view,
+    _overview,
+    lambda _: "Overview",
+    here=addresses.ROOT,
+    kept_seconds=1.0,
 )
