@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import httpx
 
+from roost.conductor.events.newest import NewestEvents
 from roost.conductor.events.reader import EventReader
 from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
@@ -142,6 +143,7 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
             registry,
             watch,
             EventReader(database, now.cells, watch),
+            NewestEvents(database, now.cells, watch),
         )
         service = DashboardService(
             options=options,

@@ -15,6 +15,7 @@ from roost.dashboard.fleet.map_operations import MAP_OPERATIONS
 from roost.dashboard.page import Page
 from roost.dashboard.pages.decision import DECISION_PAGE
 from roost.dashboard.pages.decisions import DECISIONS_PAGE
+from roost.dashboard.pages.events import EVENTS
 from roost.dashboard.pages.fleet_map import FLEET_MAP
 from roost.dashboard.pages.host import HOST
 from roost.dashboard.pages.hosts import HOSTS
@@ -49,6 +50,7 @@ PAGES: Final[tuple[Page, ...]] = (
     INSTANCE,
     DECISIONS_PAGE,
     DECISION_PAGE,
+    EVENTS,
     *CONFIRMATIONS,
 )
 """All pages. A new page is one row here."""

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from roost.conductor.events.newest import NewestEvents
 from roost.conductor.events.reader import EventReader
 from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
@@ -170,6 +171,7 @@ def _cloud(process: Process[SchedulingOptions]) -> CloudReads | None:
         CellRegistry(api, cells, watch, words),
         watch,
         EventReader(api, cells, watch),
+        NewestEvents(api, cells, watch),
     )
 
 

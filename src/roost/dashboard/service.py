@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from roost.conductor.events.newest import NewestEvents
 from roost.conductor.events.reader import EventReader
 from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
@@ -50,6 +51,7 @@ class CloudReads:
     registry: CellRegistry
     watch: ServiceWatch
     events: EventReader
+    newest: NewestEvents
 
 
 @dataclass(frozen=True)

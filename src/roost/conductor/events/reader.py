@@ -115,7 +115,7 @@ class EventReader:
             cells={**before, **dict(zip(answers, page.positions[1:], strict=True))},
             since=read.began,
         )
-        events = await self._with_deleters(page.events)
+        events = await with_deleters(self._api, page.events)
         return EventPage(events, str(after), page.more, [name for name in names if name not in answers])
 
     async def _ask(
@@ -133,22 +133,23 @@ class EventReader:
         )
         return await ask_cell(self._cells.get(name), changes)
 
-    async def _with_deleters(self, events: Sequence[CloudEvent]) -> list[CloudEvent]:
-        """Return the events with the requesters of deletions, which only the API database knows."""
-        deleted = [
-            each.instance
-            for each in events
-            if each.kind == "instance_deleting" and each.by is None and each.instance is not None
-        ]
-        if not deleted:
-            return list(events)
-        who = await self._api.read(requesters_of_deletions(tuple(deleted)))
-        return [
-            msgspec.structs.replace(each, by=who[each.instance])
-            if each.kind == "instance_deleting" and each.instance in who
-            else each
-            for each in events
-        ]
+
+async def with_deleters(api: Database, events: Sequence[CloudEvent]) -> list[CloudEvent]:
+    """Return the events with the requesters of deletions, which only the API database knows."""
+    deleted = [
+        each.instance
+        for each in events
+        if each.kind == "instance_deleting" and each.by is None and each.instance is not None
+    ]
+    if not deleted:
+        return list(events)
+    who = await api.read(requesters_of_deletions(tuple(deleted)))
+    return [
+        msgspec.structs.replace(each, by=who[each.instance])
+        if each.kind == "instance_deleting" and each.instance in who
+        else each
+        for each in events
+    ]
 
 
 def _share(limit: int, logs: int) -> int:
@@ -170,11 +171,12 @@ def _read(connection: Connection, query: EventsQuery, marker: Marker | None, mos
 
 
 def _part(cell: str, read: ReadChanges) -> LogPart:
-    events = [(each.position, _event(cell, each)) for each in read.changes]
+    events = [(each.position, event_of_change(cell, each)) for each in read.changes]
     return LogPart(events, read.end, read.last, read.until)
 
 
-def _event(cell: str, change: StateChange) -> CloudEvent:
+def event_of_change(cell: str, change: StateChange) -> CloudEvent:
+    """Return the change of a state in a cell as an event."""
     told = change.transition
     assigned = told.state == ASSIGNED
     reason = f"attempt {told.attempt}" if assigned and told.attempt > 1 else told.reason

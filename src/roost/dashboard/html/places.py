@@ -24,4 +24,5 @@ def instance_link(uuid: str | None, shown: str | None = None) -> h.Node:
     """Return an instance with a link to its page. ``shown``: its name, by default the uuid."""
     if uuid is None:
         return "–"
-    return h.a(class_="name" if shown else "name mono", href=addresses.instance(uuid))[h.bdi[shown or uuid]]
+    classes = "name" if shown else "name mono"
+    return h.a(class_=classes, href=addresses.instance(uuid))[h.bdi[shown or uuid]]

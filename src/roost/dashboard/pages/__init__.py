@@ -3,6 +3,7 @@
 absence        the reason in place of a page's content
 decision       one decision
 decisions      the list of decisions
+events         the events of the cloud
 fleet_map      the map, its denominators, groups of hosts
 host           a host
 host_hardware  its NUMA cells and devices

@@ -17,7 +17,7 @@ from roost.dashboard.html.lists import (
     text_field,
 )
 from roost.dashboard.html.live import live_region
-from roost.dashboard.html.places import cell_link, host_link
+from roost.dashboard.html.places import cell_link, host_link, instance_link
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.states import instance_state, state_mark
 from roost.dashboard.html.values import moment, name, number
@@ -161,7 +161,6 @@ def _nothing(view: InstancesView) -> h.Node:
 
 
 def _row(each: ShownInstance, view: InstancesView) -> h.Element:
-    address = addresses.instance(each.uuid)
     where: list[h.Node]
     if view.all_projects:
         where = [cell("Host", host_link(each.host, each.node)), cell("Cell", cell_link(each.cell))]
@@ -169,7 +168,7 @@ def _row(each: ShownInstance, view: InstancesView) -> h.Element:
         where = [cell("Zone", name(each.availability_zone))]
     return h.tr[
         h.th(scope="row")[
-            h.a(".name", href=address)[h.bdi[each.name or each.uuid]],
+            instance_link(each.uuid, each.name),
             each.name and h.div(".muted.mono")[h.bdi[each.uuid]],
         ],
         cell(

@@ -5,6 +5,7 @@ attention      findings about what needs attention, with the pages that show mor
 cloud_cells    the cells and their counts, which all viewers share
 decision       one decision: its funnel, weights, attempts, or why it was refused
 decisions      the list of decisions
+events         the events of the cloud, the newest first
 fleet_map      the map of the fleet
 funnel         the steps of a decision, with the hosts that each removed
 host           a host

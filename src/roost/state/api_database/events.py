@@ -12,6 +12,7 @@ from roost.model.secrets import redacted_text
 from roost.model.text import clean_text
 from roost.state.api_database.event_types import INSTANCE, CloudEvent
 from roost.state.api_database.tables import events, events_position
+from roost.state.newest_rows import NewestRows, newest_rows
 from roost.storage import in_batches, one_of, transaction
 
 T = TypeVar("T")
@@ -146,6 +147,37 @@ def events_after(
     until = None if position == last else time_of(connection, position)
     found = [_EVENT.decode(row.body) for row in rows]
     return ReadEvents(found, position, last, until, [row.id for row in rows])
+
+
+@transaction
+def newest_events(
+    connection: Connection,
+    *,
+    until: float,
+    since: float | None,
+    most: int,
+    kinds: tuple[str, ...] | None = None,
+    cell: str | None = None,
+    host: str | None = None,
+    instance: str | None = None,
+) -> NewestRows:
+    """Return up to ``most`` of the wanted events, the newest first, each row with ``at`` and ``body``."""
+    columns = events.c
+    conditions: list[sa.ColumnElement[bool]] = [
+        column == value
+        for column, value in ((columns.cell, cell), (columns.host, host), (columns.instance, instance))
+        if value is not None
+    ]
+    if kinds is not None:
+        conditions.append(columns.kind.in_(kinds))
+    return newest_rows(
+        connection, events, [columns.body], until=until, since=since, most=most, wanted=conditions
+    )
+
+
+def event_of(body: str) -> CloudEvent:
+    """Return the event that a row has."""
+    return _EVENT.decode(body)
 
 
 def time_of(connection: Connection, position: int) -> float | None:

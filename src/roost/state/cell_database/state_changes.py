@@ -8,7 +8,7 @@ was read, or all transactions of a cell wait for each other until they are durab
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from roost.model.instance import Transition
 from roost.state.cell_database.rows import decoded
 from roost.state.cell_database.tables import instances, state_changes, state_changes_position
+from roost.state.newest_rows import NewestRows, newest_rows
 from roost.storage import in_batches, insert_rows, one_of, short_read, transaction
 
 NUMBERED_AT_ONCE = 2000
@@ -145,8 +146,37 @@ def changes_after(
     if len(rows) == most:
         end = rows[-1].position
     until = None if end is None else connection.execute(_TIME, {"of": end}).scalar()
-    changes = [change for row in rows if (change := _change(row)) is not None]
+    changes = [change for row in rows if (change := change_of(row)) is not None]
     return ReadChanges(changes, last if end is None else end, last, until)
+
+
+@transaction
+def newest_changes(
+    connection: Connection,
+    *,
+    until: float,
+    since: float | None,
+    most: int,
+    states: tuple[str, ...] | None = None,
+    host: str | None = None,
+    instance: str | None = None,
+) -> NewestRows:
+    """Return up to ``most`` of the wanted changes, the newest first, for `change_of`.
+
+    Changes that have no position yet are among them.
+    """
+    columns = state_changes.c
+    conditions: list[sa.ColumnElement[bool]] = [
+        column == value
+        for column, value in ((columns.host, host), (columns.instance_uuid, instance))
+        if value is not None
+    ]
+    if states is not None:
+        conditions.append(columns.state.in_(states))
+    shown = [columns[name] for name in ("position", "instance_uuid", "host", "node", "line")]
+    return newest_rows(
+        connection, state_changes, shown, until=until, since=since, most=most, wanted=conditions
+    )
 
 
 def _last_before(connection: Connection, since: float | None, last: int) -> int:
@@ -214,6 +244,7 @@ _NOTE = sa.insert(state_changes).from_select(
 )
 
 
-def _change(row: sa.Row[tuple[object, ...]]) -> StateChange | None:
+def change_of(row: sa.Row[Any]) -> StateChange | None:
+    """Return the change that a row has; None if it cannot be decoded."""
     told = decoded(_LINE, row.line, None, f"state change {row.position}")
     return None if told is None else StateChange(row.position, row.instance_uuid, row.host, row.node, told)
