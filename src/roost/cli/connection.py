@@ -3,6 +3,7 @@
 import os
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -216,16 +217,21 @@ def connected_to(service: Service, *names: str) -> Callable[[F], F]:
     return _with_options(service, names, lambda *chosen: {"connection": connection_to(service, *chosen)})
 
 
-def connected_to_all(command: F) -> F:
-    """Add the options of the conductor to a command, which gets ``connections``, one for each service.
+def connected_to_all(service: Service, *, others_needed: bool = True) -> Callable[[F], F]:
+    """Add the options of a service to a command, which gets ``connections``, one for each service.
 
-    An address by option is that of all services, as `roost up` serves them.
+    An address by option is that of all services, as `roost up` serves them. ``others_needed``: a profile must
+    name the address of each; otherwise those that it does not name are left out.
     """
 
     def connections(*chosen: Any) -> Mapping[str, Any]:
-        return {"connections": {service: connection_to(service, *chosen) for service in DEFAULTS}}
+        found = {service: connection_to(service, *chosen)}
+        for each in DEFAULTS.keys() - {service}:
+            with suppress(*(() if others_needed else (OperatorError,))):
+                found[each] = connection_to(each, *chosen)
+        return {"connections": {each: found[each] for each in DEFAULTS if each in found}}
 
-    return _with_options("conductor", (), connections)(command)
+    return _with_options(service, (), connections)
 
 
 def _with_options(

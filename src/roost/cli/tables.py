@@ -29,6 +29,15 @@ def one_line(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
+def shortened(text: str, width: int) -> str:
+    """Return a text in at most so many columns. Its end is kept: names of hosts differ there."""
+    if cell_len(text) <= width:
+        return text
+    while text and cell_len(text) > width - 1:
+        text = text[1:]
+    return f"…{text}"
+
+
 def table_lines(
     header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0, width: int | None = None
 ) -> Iterator[str]:

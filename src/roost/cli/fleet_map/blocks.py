@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from roost.cli.fleet_map.answer import DISABLED, DOWN, LEVELS, UP, DrawnAmounts, DrawnGroup, DrawnMap
-from roost.cli.tables import one_line
+from roost.cli.tables import one_line, shortened
 
 A_LINE: Final = 100
 """Hosts a line."""
@@ -99,7 +99,8 @@ def _blocks(group: DrawnGroup, found: DrawnMap, pencil: Pencil, room: int) -> It
         line = Text(no_wrap=True)
         if room:
             name = one_line(group.names[number]) if number < len(group.names) else ""
-            line.append(_shortened(name, room) + " ", "dim")
+            name = shortened(name, room)
+            line.append(name + " " * (room - cell_len(name) + 1), "dim")
         for character, style in _runs(drawn[first : first + pencil.a_line]):
             line.append(character, style)
         yield line
@@ -139,15 +140,6 @@ def _room(found: DrawnMap, pencil: Pencil) -> int:
         return longest
     room = min(longest, pencil.columns - pencil.a_line - 1)
     return room if room >= min(LEAST_NAME, longest) else 0
-
-
-def _shortened(name: str, room: int) -> str:
-    """Return a name in so many columns. Its end is kept: names of hosts differ there."""
-    if cell_len(name) > room:
-        while cell_len(name) > room - 1:
-            name = name[1:]
-        name = "…" + name
-    return name + " " * (room - cell_len(name))
 
 
 def _cloud(found: DrawnMap) -> str:

@@ -29,7 +29,7 @@ from roost.cli.status.checks import StatusReport, checked
 )
 @watching
 @as_json
-@connected_to_all
+@connected_to_all("conductor")
 def status(
     connections: Mapping[Service, ServiceConnection], minutes: int, watch: float | None, as_json: bool
 ) -> None:

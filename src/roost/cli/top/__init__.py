@@ -1,11 +1,22 @@
 """``roost top``: a running service, live in the terminal.
 
-figures   rates and latencies, computed from two samples
-view      the capacity and figures at one moment, read from the API and the metrics address
-screen    a view as tables
+figures         rates and latencies, computed from two samples
+view            the capacity and figures at one moment, read from the API and the metrics address
+screen          a view as tables
+
+On a terminal it has several views, each a pane:
+
+panes           the panes: what each reads, and its rows
+service_reader  reads of services over connections that stay open
+background      the thread that reads what is shown
+session         the pane that is shown, its first row, and how keys change that
+frame           the lines of the whole screen
+keyboard        keys, signals and the mode of the terminal
+terminal        draws the screen until `q`
 """
 
 import time
+from collections.abc import Mapping
 
 import click
 import httpx
@@ -13,10 +24,19 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from roost.cli.connection import ServiceConnection, connected_to
+from roost.cli.connection import ServiceConnection, connected_to_all
 from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import console, document_as_json
+from roost.cli.profiles import Service
+from roost.cli.top.panes.cells import CellsPane
+from roost.cli.top.panes.devices import DevicesPane
+from roost.cli.top.panes.hosts import HostsPane
+from roost.cli.top.panes.overview import OverviewPane
+from roost.cli.top.panes.pane import Pane
+from roost.cli.top.panes.refusals import RefusalsPane
 from roost.cli.top.screen import screen
+from roost.cli.top.service_reader import ServiceReader
+from roost.cli.top.terminal import is_interactive, show_panes
 from roost.cli.top.view import MOST_ANSWER_SECONDS, View, Watcher
 from roost.model.errors import OperatorError
 
@@ -41,25 +61,32 @@ SOMETHING_UNREACHABLE = 1
 )
 @click.option("--once", is_flag=True, help="Show one interval and end. Status 1: an address does not answer.")
 @document_as_json
-@connected_to("placement")
+@connected_to_all("placement", others_needed=False)
 def top(
-    connection: ServiceConnection,
+    connections: Mapping[Service, ServiceConnection],
     metrics: str | None,
     interval: float,
     fullest: int,
     once: bool,
     as_json: bool,
 ) -> None:
-    """Watch a service: hosts, use, requests, decisions, refusals, latency, lag and processes.
+    """Watch a service: use, hosts, cells, GPUs, refusals; with --metrics requests, latency, lag, processes.
 
-    Hosts and use come from the API (GET /v1/capacity). All else comes from the metrics address and covers the
-    interval between two samples. The token is that of a user with the role admin or service.
-    As JSON it prints a line for each interval.
+    Keys: 1 to 5 or tab show another view; arrows, page keys, home and end scroll; s sorts; / searches hosts
+    by name; left and right choose a class of devices; q ends. Placement, scheduler and conductor are asked:
+    at --url, or where their own environment variables or the profile say. Rates come from the metrics address
+    and cover the interval between two samples. The token is that of a user with the role admin or service.
+
+    Without a terminal it shows use and rates alone. As JSON it prints a line for each interval.
     """
     shown = console()
+    connection = connections["placement"]
     headers = connection.headers()
     seconds = max(interval, MOST_ANSWER_SECONDS)
-    with httpx.Client(timeout=seconds, **connection.way()) as client:
+    with (
+        httpx.Client(timeout=seconds, **connection.way()) as client,
+        ServiceReader(connections, seconds) as services,
+    ):
         try:
             watcher = Watcher(client, connection.url, metrics, headers, fullest)
         except httpx.InvalidURL as error:
@@ -70,7 +97,20 @@ def top(
             raise SystemExit(SOMETHING_UNREACHABLE if view.problems else 0)
         if as_json:
             _follow_as_json(watcher, interval)
+        elif is_interactive():
+            show_panes(_panes(watcher, metrics), services, interval)
+            return
         _follow(shown, watcher, metrics, interval)
+
+
+def _panes(watcher: Watcher, metrics: str | None) -> list[Pane]:
+    return [
+        OverviewPane(watcher, metrics is not None),
+        HostsPane(),
+        CellsPane(),
+        DevicesPane(),
+        RefusalsPane(),
+    ]
 
 
 def _after_one_interval(watcher: Watcher, metrics: str | None, interval: float) -> View:

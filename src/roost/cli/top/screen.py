@@ -3,10 +3,12 @@
 import time
 from collections.abc import Iterator, Mapping
 
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Column, Table
 from rich.text import Text
 
+from roost.cli.tables import one_line
 from roost.cli.top.figures import OperationFigures, TopFigures
 from roost.cli.top.view import CapacityView, ResourceUse, View
 
@@ -16,14 +18,22 @@ NEARLY_FULL = 0.9
 BAR = 20
 """Characters of a bar."""
 
+_GAP = 2
+_LEAST_NAME = 8
+
 MOST_OPERATIONS = 12
 """Most operations that are shown; the most frequent ones are."""
 
 
 def screen(view: View, has_metrics: bool, now: float) -> RenderableType:
     """Return the whole screen. ``has_metrics``: a metrics address was given. ``now``: epoch seconds."""
-    parts: list[RenderableType] = [Text(time.strftime("%H:%M:%S", time.localtime(now)) + _headline(view))]
-    parts += [Text(problem, style="bold red") for problem in view.problems]
+    clock = time.strftime("%H:%M:%S", time.localtime(now))
+    return Group(Text(f"{clock}  {headline(view)}"), tables(view, has_metrics, now))
+
+
+def tables(view: View, has_metrics: bool, now: float) -> RenderableType:
+    """Return all below the first line: the problems, then the tables. Arguments: as `screen`."""
+    parts: list[RenderableType] = [Text(problem, style="bold red") for problem in view.problems]
     if view.problems and (view.capacity is not None or view.figures is not None):
         parts.append(Text("Its values are those of its last answer.", "red"))
     parts.append("")
@@ -40,7 +50,8 @@ def screen(view: View, has_metrics: bool, now: float) -> RenderableType:
     return Group(*parts)
 
 
-def _headline(view: View) -> str:
+def headline(view: View) -> str:
+    """Return the numbers of the fleet, its version and the lag."""
     said = []
     if view.capacity is not None:
         said += [f"{view.capacity.trees:,} hosts", f"{view.capacity.providers:,} providers"]
@@ -49,15 +60,38 @@ def _headline(view: View) -> str:
         said.append(f"lag {view.figures.lag_commits:,.0f} commits")
     if view.figures is not None and view.figures.lag_seconds:
         said.append(f"{view.figures.lag_seconds:.1f} s")
-    return "  " + ", ".join(said)
+    return ", ".join(said)
 
 
-def _resources(capacity: CapacityView) -> Table:
-    table = _table("resource class", "providers", "capacity", "used", "share", "")
+class _Fitted:
+    """The first of some tables that fits the screen. In the last one names are cut so that it fits: a number
+    that is cut would be another number."""
+
+    def __init__(self, *tables: Table) -> None:
+        self._tables = tables
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in self._tables:
+            first, *others = map(_width, table.columns)
+            rest = sum(others) + _GAP * len(others)
+            if first + rest <= options.max_width:
+                break
+        table.columns[0].max_width = max(options.max_width - rest, _LEAST_NAME)
+        yield table
+
+
+def _width(column: Column) -> int:
+    return max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+
+
+def _resources(capacity: CapacityView) -> RenderableType:
+    names = ("resource class", "providers", "capacity", "used", "share", "")
+    chosen = [range(6), [0, 2, 3, 4, 5], [0, 2, 3, 4]]
+    variants = [_table(*(names[each] for each in places)) for places in chosen]
     for name, use in sorted(capacity.resources.items()):
         share = _share(use)
         style = "red" if share >= NEARLY_FULL else ""
-        table.add_row(
+        row = (
             name,
             f"{use.providers:,}",
             f"{use.capacity:,}",
@@ -65,17 +99,19 @@ def _resources(capacity: CapacityView) -> Table:
             Text(f"{share:.1%}", style),
             Text(_bar(share), style),
         )
-    return table
+        for table, places in zip(variants, chosen, strict=True):
+            table.add_row(*(row[each] for each in places))
+    return _Fitted(*variants)
 
 
-def _fullest(capacity: CapacityView) -> Table:
+def _fullest(capacity: CapacityView) -> RenderableType:
     table = _table("fullest hosts", "class", "used", "capacity", "share")
     for each in capacity.fullest:
         share = each.used / max(each.capacity, 1)
         style = "red" if share >= NEARLY_FULL else ""
         cells = (f"{each.used:,}", f"{each.capacity:,}", Text(f"{share:.1%}", style))
-        table.add_row(Text(each.name), each.resource_class, *cells)
-    return table
+        table.add_row(Text(one_line(each.name)), each.resource_class, *cells)
+    return _Fitted(table)
 
 
 def _figures(figures: TopFigures, now: float) -> list[RenderableType]:
@@ -102,14 +138,14 @@ def _figures(figures: TopFigures, now: float) -> list[RenderableType]:
     ]
 
 
-def _operations(operations: list[OperationFigures]) -> Table:
+def _operations(operations: list[OperationFigures]) -> RenderableType:
     table = _table("operation", "requests/s", "5xx/s", "p50 ms", "p99 ms")
     for each in operations[:MOST_OPERATIONS]:
         failed = Text(_number(each.failed), "bold red" if each.failed else "")
         table.add_row(each.operation, _number(each.rate), failed, _ms(each.p50), _ms(each.p99))
     if not operations:
         table.add_row(Text("no requests", "dim"))
-    return table
+    return _Fitted(table)
 
 
 def _warnings(figures: TopFigures) -> Iterator[RenderableType]:

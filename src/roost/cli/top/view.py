@@ -88,12 +88,12 @@ class Watcher:
         try:
             self._capacity = self._read_capacity()
         except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError) as error:
-            problems.append(f"{self._api} cannot be read: {_reason(error)}")
+            problems.append(f"{self._api} cannot be read: {reason_of(error)}")
         if self._metrics is not None:
             try:
                 self._compare(self._read_metrics(self._metrics))
             except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-                problems.append(f"{self._metrics} cannot be read: {_reason(error)}")
+                problems.append(f"{self._metrics} cannot be read: {reason_of(error)}")
         return View(self._capacity, self._figures, problems)
 
     def _read_capacity(self) -> CapacityView:
@@ -122,9 +122,12 @@ def _metrics_url(address: str) -> str:
     return str(url.copy_with(path="/metrics") if url.path in ("", "/") else url)
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return in a few words why a service could not be read."""
     if isinstance(error, httpx.HTTPStatusError):
         status = error.response.status_code
+        if status == httpx.codes.NOT_FOUND:
+            return "it has no such list; it is another service, or an older one"
         hint = " (see --token)" if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN) else ""
         return f"status {status}{hint}"
     if isinstance(error, httpx.TimeoutException):
