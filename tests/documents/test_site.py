@@ -18,6 +18,8 @@ from document_site.python_pages import SUBJECTS
 from documents.built import BuiltSite
 from roost.cli.config import describe_options
 from roost.cli.main import roost_command
+from roost.nova.options import NovaOptions
+from roost.process.options import options_by_group
 from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER
 from roost.scheduler.plugins.plugin_names import built_ins
 from roost.web.policy import Rule
@@ -97,6 +99,8 @@ def test_each_option_has_an_anchor(site: BuiltSite) -> None:
     page = site.pages["reference/options.html"]
     for each in describe_options():
         assert f"option-{each.group}-{each.option}".lower().replace("_", "-") in page.anchors
+    for each in describe_options(options_by_group(NovaOptions)):
+        assert f"[{each.group}] {each.option}" in page.text
 
 
 @pytest.mark.parametrize("service", api_services(), ids=lambda service: service.name)

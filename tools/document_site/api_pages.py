@@ -1,6 +1,7 @@
 """A page for each service with an HTTP API, from its OpenAPI document."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from document_site.docstrings import as_markdown
 from document_site.markdown import SitePage, code, heading, plain, table, toctree
 from document_site.policy_pages import links_to_rules
 from roost.placement.http.versioned import VersionedOperation
+from roost.web.openapi import Document
 from roost.web.operation import OPEN, Operation
 
 FOLDER = "reference/apis"
@@ -40,6 +42,8 @@ class ServiceText:
     def __init__(self, service: ApiService) -> None:
         self._service = service
         self._schemas = SchemaTexts(service.name)
+        self._meanings = _usual_meanings(service.document)
+        self._refusals = f"refusals-{service.name}"
         self._rows = {(each.method, each.path): each for each in service.operations}
 
     def page(self) -> str:
@@ -65,6 +69,8 @@ class ServiceText:
                 f"Version {info['version']}, as [an OpenAPI document]({service.name}.json).\n",
                 table(("operation", ""), operations),
                 *(self._operation(method, path, each) for method, path, each in described),
+                heading(2, "Usual refusals", self._refusals),
+                self._usual_refusals(),
                 heading(2, "Types", f"types-{service.name}"),
                 *(self._schemas.section(name, schema, 3) for name, schema in sorted(named.items())),
             )
@@ -102,14 +108,38 @@ class ServiceText:
         return table(("parameter", "in", "value", ""), rows)
 
     def _responses(self, responses: dict[str, Any]) -> str:
-        rows = []
-        for status, each in responses.items():
-            content = each.get("content", {})
-            bodies = [f"{self._schemas.kind(body['schema'])}" for body in content.values()]
-            rows.append(
-                (status, " or ".join(dict.fromkeys(bodies)), plain(" ".join(each["description"].split())))
-            )
-        return table(("status", "body", ""), rows)
+        """Return the responses of an operation; of refusals with the usual meaning the status alone."""
+        usual = {status for status in responses if self._meanings.get(status) == _meaning(responses[status])}
+        rows = [
+            (status, self._body_of(each), plain(_meaning(each)))
+            for status, each in responses.items()
+            if status not in usual
+        ]
+        refused = f"Refused as [usual](#{self._refusals}): {', '.join(sorted(usual))}.\n" if usual else ""
+        return "\n".join((table(("status", "body", ""), rows), refused))
+
+    def _body_of(self, response: dict[str, Any]) -> str:
+        bodies = [self._schemas.kind(each["schema"]) for each in response.get("content", {}).values()]
+        return " or ".join(dict.fromkeys(bodies))
+
+    def _usual_refusals(self) -> str:
+        rows = [(status, plain(text)) for status, text in sorted(self._meanings.items())]
+        return table(("status", ""), rows)
+
+
+def _usual_meanings(document: Document) -> dict[str, str]:
+    """Return the most frequent meaning of each status of errors in a document."""
+    texts: dict[str, Counter[str]] = {}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                if int(status) >= 400 and "headers" in response:
+                    texts.setdefault(status, Counter())[_meaning(response)] += 1
+    return {status: counted.most_common(1)[0][0] for status, counted in texts.items()}
+
+
+def _meaning(response: dict[str, Any]) -> str:
+    return " ".join(response["description"].split())
 
 
 def _access(operation: Operation | None) -> str:

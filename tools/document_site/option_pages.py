@@ -6,6 +6,8 @@ from itertools import groupby
 from document_site.markdown import SitePage, code, definitions, heading, label_of, plain
 from roost.cli.config import Described, describe_options
 from roost.cli.configuration import READ_GROUPS
+from roost.nova.options import NovaOptions
+from roost.process.options import options_by_group
 
 PATH = "reference/options.md"
 
@@ -15,12 +17,26 @@ Keystone's libraries too. [Configuration](../configuration.md) says where option
 """
 
 
+_NOVA = """\
+`roost nova-scheduler` reads these of Nova's own options too, and those of filters and weighers above
+([guide](../guides/nova.md)).
+"""
+
+
 def option_pages() -> Iterator[SitePage]:
     """Yield the page of all options."""
     sections = [
         _section(group, [*each]) for group, each in groupby(describe_options(), lambda each: each.group)
     ]
-    yield SitePage(PATH, "\n".join((heading(1, "Options"), _OPENING, *sections)))
+    yield SitePage(PATH, "\n".join((heading(1, "Options"), _OPENING, *sections, _of_nova())))
+
+
+def _of_nova() -> str:
+    described = [
+        (code(f"[{each.group}] {each.option}"), _about(each))
+        for each in describe_options(options_by_group(NovaOptions))
+    ]
+    return "\n".join((heading(2, "Of nova.conf"), _NOVA, definitions(described)))
 
 
 def link_to(group: str, option: str) -> str:
@@ -41,7 +57,10 @@ def _section(group: str, options: Sequence[Described]) -> str:
 
 
 def _definition(option: Described) -> tuple[str, str]:
+    return f"{code(option.option)}{{#{label_of('option', option.group, option.option)}}}", _about(option)
+
+
+def _about(option: Described) -> str:
     default = f", by default {code(option.default)}" if option.default else ""
     variable = f"OS_{option.group}__{option.option}".upper()
-    term = f"{code(option.option)}{{#{label_of('option', option.group, option.option)}}}"
-    return term, f"{option.type}{default}; {code(variable)}. {plain(option.help)}"
+    return f"{option.type}{default}; {code(variable)}. {plain(option.help)}"

@@ -95,9 +95,9 @@ def sample_file(groups: Mapping[str, Sequence[cfg.Opt]]) -> str:
     return "\n".join(parts)
 
 
-def describe_options() -> Iterator[Described]:
-    """Describe the options of all groups."""
-    for group, options in all_groups().items():
+def describe_options(groups: Mapping[str, Sequence[cfg.Opt]] | None = None) -> Iterator[Described]:
+    """Describe the options of groups, by default of all of Roost's own."""
+    for group, options in (all_groups() if groups is None else groups).items():
         for option in options:
             yield Described(group, option.dest, _type(option), _default(option), option.help or "")
 
