@@ -20,6 +20,7 @@ from roost.dashboard.app import create_app, default_rules
 from roost.dashboard.fleet.hosts import FleetHosts
 from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
+from roost.dashboard.live.hub import LiveHub
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.past.past_reads import PastReads
 from roost.dashboard.service import CloudReads, DashboardService
@@ -125,6 +126,7 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
         hosts = FleetHosts(
             now.ledger, now.table, default_zone="nova", rack_key="rack", down_seconds=60, clock=lambda: NOW
         )
+        levels = KeptLevels(hosts, lambda: 0.0)
         seal, ended = SessionSeal(session_key(None)), EndedSessions(None, lambda: NOW)
         options = DashboardOptions(hosts=("dashboard",))
         sessions = SessionAuthenticator(KnownTokens(), seal, ended, lambda: NOW, "/ui/assets/")
@@ -150,7 +152,8 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
             ledger=now.ledger,
             table=now.table,
             hosts=hosts,
-            levels=KeptLevels(hosts, lambda: 0.0),
+            levels=levels,
+            live=LiveHub(hosts, levels),
             default_zone="nova",
             scheduler=now.scheduler,
             records=queue,

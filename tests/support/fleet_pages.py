@@ -12,6 +12,7 @@ from roost.dashboard.app import create_app, default_rules
 from roost.dashboard.fleet.hosts import FleetHosts, HostsNow
 from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
+from roost.dashboard.live.hub import LiveHub
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.service import DashboardService
 from roost.dashboard.session.authenticator import COOKIE, SessionAuthenticator
@@ -19,7 +20,7 @@ from roost.dashboard.session.ended import EndedSessions
 from roost.dashboard.session.login import LoginDesk
 from roost.dashboard.session.login_limit import LoginLimit
 from roost.dashboard.session.login_methods import LoginMethods
-from roost.dashboard.session.seal import SessionSeal, new_session, session_key
+from roost.dashboard.session.seal import DashboardSession, SessionSeal, new_session, session_key
 from roost.ledger import Ledger
 from roost.model.record import BUILT, FAILED, Attempt
 from roost.placement.options import PlacementOptions
@@ -31,6 +32,7 @@ from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.selection.host_pools import HostPools
 from roost.web.auth.rules import PolicyRules
+from roost.web.dispatch import Application
 from roost.web.policy import Policy
 from support.clouds import NOW, Cloud, filled, uuid_of
 from support.dashboard_users import ORIGIN, KnownTokens
@@ -57,13 +59,26 @@ def failed(number: int, at: float = NOW - 60, result: str = FAILED, run: str = "
 class FleetPages:
     """The pages, as an operator's browser gets them."""
 
-    def __init__(self, service: DashboardService, client: httpx.AsyncClient, cookie: str) -> None:
+    def __init__(
+        self,
+        service: DashboardService,
+        app: Application,
+        client: httpx.AsyncClient,
+        session: DashboardSession,
+        cookie: str,
+    ) -> None:
         self.service = service
-        self._client = client
-        self._cookie = cookie
+        self.app = app
+        self.client = client
+        self.cookie = cookie
+        self._session = session
 
     async def get(self, path: str, **headers: str) -> httpx.Response:
-        return await self._client.get(path, headers={"cookie": self._cookie, **headers})
+        return await self.client.get(path, headers={"cookie": self.cookie, **headers})
+
+    def log_out(self) -> None:
+        """End the session."""
+        self.service.desk.ended.add(self._session.id, self._session.ends)
 
     async def page(self, path: str) -> str:
         """Return a page."""
@@ -101,11 +116,12 @@ async def fleet_pages(
         queue = RecordQueue(backend)
         seal = SessionSeal(session_key(None))
         service = _service(None if over_http else ledger, ledger, table or cloud.table(), queue, seal)
-        transport = httpx.ASGITransport(create_app(service, PlacementOptions()))
-        cookie = f"{COOKIE}={seal.seal(new_session('olga', 'olga', NOW + 3600.0))}"
-        async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
+        app = create_app(service, PlacementOptions())
+        session = new_session("olga", "olga", NOW + 3600.0)
+        cookie = f"{COOKIE}={seal.seal(session)}"
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ORIGIN) as client:
             try:
-                yield FleetPages(service, client, cookie)
+                yield FleetPages(service, app, client, session, cookie)
             finally:
                 await queue.close()
 
@@ -119,12 +135,14 @@ def _service(
     hosts = FleetHosts(
         ledger, table, default_zone="nova", rack_key="rack", down_seconds=DOWN_SECONDS, clock=lambda: NOW
     )
+    levels = KeptLevels(hosts, count(step=1000).__next__)
     return DashboardService(
         options=options,
         ledger=ledger,
         table=table,
         hosts=hosts,
-        levels=KeptLevels(hosts, count(step=1000).__next__),
+        levels=levels,
+        live=LiveHub(hosts, levels),
         default_zone="nova",
         scheduler=Scheduler(LocalGateway(claims, HostPools(table, SchedulerOptions())), records, lambda: NOW),
         records=records,

@@ -13,6 +13,7 @@ JSON twin of the page. Browsers hold no fleet: the server counts.
     fleet             the hosts of the fleet as pages count them
     html              HTML that all pages share
     kept_views        views that many viewers share
+    live              events of changes, told to all open pages
     options           the options of [dashboard]
     page              a page as an operation
     pages             views as HTML

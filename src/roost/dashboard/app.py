@@ -12,6 +12,7 @@ from roost.dashboard.addresses import ROOT
 from roost.dashboard.asset_operations import ASSET_OPERATIONS
 from roost.dashboard.conventions import DashboardConventions
 from roost.dashboard.fleet.map_operations import MAP_OPERATIONS
+from roost.dashboard.live.live_operations import LIVE_OPERATIONS
 from roost.dashboard.page import Page
 from roost.dashboard.pages.decision import DECISION_PAGE
 from roost.dashboard.pages.decisions import DECISIONS_PAGE
@@ -61,6 +62,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *SEARCH_OPERATIONS,
     *ACTION_OPERATIONS,
     *MAP_OPERATIONS,
+    *LIVE_OPERATIONS,
     *(page.operation() for page in PAGES),
 )
 

@@ -24,6 +24,7 @@ from roost.dashboard.app import create_app, default_rules
 from roost.dashboard.fleet.hosts import FleetHosts
 from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
+from roost.dashboard.live.hub import LiveHub
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.past.index_keeper import IndexKeeper
 from roost.dashboard.past.past_reads import PastReads
@@ -66,13 +67,17 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             down_seconds=options.scheduler.service_down_time,
             clock=process.clock,
         )
+        levels = KeptLevels(hosts, time.monotonic)
+        live = LiveHub(hosts, levels)
+        process.run_for_ever("live pages", live.run())
+        process.stops.append(live.close)
         desk = _desk(process, own)
         service = DashboardService(
             options=own,
             ledger=process.ledger,
             table=table,
             hosts=hosts,
-            levels=KeptLevels(hosts, time.monotonic),
+            levels=levels,
             default_zone=zone,
             scheduler=process.scheduler,
             records=process.records,
@@ -83,6 +88,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             actions=_actions(process, own),
             clock=process.clock,
             views=KeptViews(time.monotonic),
+            live=live,
             files=partial(_files, process),
             certificate=process.certificate,
             past=_past(process, own),

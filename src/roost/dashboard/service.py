@@ -16,6 +16,7 @@ from roost.dashboard.actions.client import ConductorClient
 from roost.dashboard.fleet.hosts import FleetHosts
 from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
+from roost.dashboard.live.hub import LiveHub
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.past.past_reads import NO_PAST, PastReads
 from roost.dashboard.session.authenticator import SessionAuthenticator
@@ -64,7 +65,8 @@ class DashboardService:
     - ``cloud``: None: there is no API database, so there are no cells, instances and events.
     - ``actions``: carries out what users do; None: the dashboard only shows.
     - ``files``: those of databases on this machine. ``certificate``: that of the process; None without TLS.
-    - ``clock``: seconds since the epoch. ``views``: views that all viewers share. ``past``: hosts,
+    - ``clock``: seconds since the epoch. ``views``: views that all viewers share. ``levels``: the bytes of
+      maps. ``live``: tells open pages what changes. ``past``: hosts,
       consumers and the fleet as of an earlier time.
     """
 
@@ -83,6 +85,7 @@ class DashboardService:
     actions: ConductorClient | None
     clock: Callable[[], float]
     views: KeptViews
+    live: LiveHub
     files: Callable[[], Collection[Path]] = tuple
     certificate: Path | None = None
     past: PastReads = NO_PAST

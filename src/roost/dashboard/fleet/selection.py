@@ -39,7 +39,7 @@ class MapSelection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def selection_of(topic: str) -> MapSelection | None:
-    """Return the selection that a topic names; None if it is not one of a map."""
+    """Return the selection that a topic names; None if it is not one of a map, in the form of `topic`."""
     if not topic.startswith(_TOPIC):
         return None
     fields = dict(parse_qsl(topic.removeprefix(_TOPIC)))
@@ -49,4 +49,5 @@ def selection_of(topic: str) -> MapSelection | None:
         found = msgspec.convert({"by": by, "resource_class": resource_class}, MapSelection)
     except msgspec.ValidationError:
         return None
-    return msgspec.structs.replace(found, criteria=criteria)
+    selection = msgspec.structs.replace(found, criteria=criteria)
+    return selection if selection.topic == topic else None
