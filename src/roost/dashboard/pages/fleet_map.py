@@ -337,4 +337,5 @@ FLEET_MAP: Final = Page(
     here=addresses.MAP,
     query=MapQuery,
     wide=True,
+    kept_seconds=1.0,
 )

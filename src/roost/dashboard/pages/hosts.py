@@ -218,4 +218,5 @@ HOSTS: Final = Page(
     here=addresses.HOSTS,
     query=HostListQuery,
     wide=True,
+    kept_seconds=1.0,
 )
