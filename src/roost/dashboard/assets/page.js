@@ -54,6 +54,6 @@ document.addEventListener("click", (event) => {
 
 // A name that is cut off is told in full by the pointer.
 document.addEventListener("pointerover", (event) => {
-  const name = event.target instanceof Element ? event.target.closest(".name, .truncate") : null;
+  const name = event.target instanceof Element ? event.target.closest(".name, .truncate, .table bdi") : null;
   if (name instanceof HTMLElement && !name.title && name.scrollWidth > name.clientWidth) name.title = name.textContent ?? "";
 });

@@ -5,6 +5,7 @@ from typing import Final
 import htpy as h
 
 from roost.dashboard import addresses
+from roost.dashboard.actions.links import word_links
 from roost.dashboard.html.lists import cell, empty, numbered_pager, table
 from roost.dashboard.html.live import live_region
 from roost.dashboard.html.places import instance_link
@@ -32,11 +33,11 @@ def _host(view: HostPageView, viewing: Viewing) -> h.Node:
     return live_region(
         viewing,
         "host",
-        page_head(view.name, _lead(view), crumbs=_crumbs(view), actions=_actions(view)),
+        page_head(view.name, _lead(view), crumbs=_crumbs(view), actions=_actions(view, viewing)),
         _notices(view),
         h.div(".grid.side")[
-            h.div[use_section(view), hardware_section(view)],
-            h.div[_facts(view), _aggregates(view)],
+            h.div(".grid")[use_section(view), hardware_section(view)],
+            h.div(".grid")[_facts(view), _aggregates(view)],
         ],
         tree_section(view),
         _holders(view),
@@ -67,13 +68,14 @@ def _lead(view: HostPageView) -> h.Node:
     return parts
 
 
-def _actions(view: HostPageView) -> h.Node:
-    if view.position is None:
-        return None
-    return h.a(
-        ".button",
-        href=addresses.with_query(addresses.MAP, host=view.node),
-    )["On the map"]
+def _actions(view: HostPageView, viewing: Viewing) -> list[h.Node]:
+    actions: list[h.Node] = []
+    if view.position is not None:
+        actions.append(h.a(".button", href=addresses.with_query(addresses.MAP, host=view.node))["On the map"])
+    if view.cell:
+        enabled = None if view.silent_cell else all(each.subject != "host" for each in view.why)
+        actions.append(word_links(viewing, enabled, cell=view.cell, host=view.name))
+    return actions
 
 
 def _notices(view: HostPageView) -> h.Node:

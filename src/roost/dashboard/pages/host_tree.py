@@ -96,7 +96,8 @@ def tree_section(view: HostPageView) -> h.Node:
     shared = [each for each in tree.providers if each.shared]
     return h.section(".card", aria_labelledby="tree")[
         h.div(".section-head")[
-            h.h2("#tree")["Provider tree"], h.span(".muted.num")[f"{number(len(own))} providers"]
+            h.h2("#tree")["Provider tree"],
+            h.span(".muted.num")[f"{number(len(own))} provider{'s' if len(own) > 1 else ''}"],
         ],
         _branches(own),
         [
@@ -125,9 +126,11 @@ def _branches(providers: list[ProviderRow]) -> h.Node:
 
 def _provider(each: ProviderRow) -> h.Node:
     return h.div(".provider")[
-        h.span(".name", title=each.uuid)[name(each.name)],
-        " ",
-        h.span(".muted.num")[f"generation {number(each.generation)}"],
+        h.div[
+            h.span(".name", title=each.uuid)[name(each.name)],
+            " ",
+            h.span(".muted.num")[f"generation {number(each.generation)}"],
+        ],
         h.ul(".inventories")[[_inventory(one) for one in each.inventories]] if each.inventories else None,
         _traits(each.traits),
         each.aggregates

@@ -15,6 +15,11 @@ from roost.scheduler.nodes.table import NodeTable
 CpuUse = Literal["free", "pinned", "reserved", "shared"]
 """``pinned`` to a guest's vCPU; ``reserved`` for emulator threads, or kept idle; ``shared``: vCPUs float."""
 
+_TOLD_ELSEWHERE: Final = frozenset(
+    ("vendor_id", "product_id", "dev_type", "address", "parent_ifname", "numa_node", "rp_uuid")
+)
+"""Properties of devices that their picture shows in another form, or does not show."""
+
 MOST_DEVICES: Final = 200
 """Devices that a page shows at most."""
 
@@ -143,9 +148,8 @@ def _held(assigned: Assigned, known: Mapping[str, PciPool]) -> list[PictureDevic
     found = []
     for consumer, each in sorted(assigned.items()):
         for devices in each.devices:
-            pool = known.get(devices.pool)
-            kind = devices.pool if pool is None else _kind(pool)
-            node = None if pool is None else pool.numa_node
+            pool = known.get(devices.pool) or _used_up(devices.pool)
+            kind, node = _kind(pool), pool.numa_node
             for address in devices.addresses:
                 found.append(PictureDevice(name=address, kind=kind, count=1, numa_node=node, holder=consumer))
             if not devices.addresses:
@@ -153,6 +157,21 @@ def _held(assigned: Assigned, known: Mapping[str, PciPool]) -> list[PictureDevic
                     PictureDevice(name=kind, kind="", count=devices.count, numa_node=node, holder=consumer)
                 )
     return found
+
+
+def _used_up(key: str) -> PciPool:
+    """Return a pool with nothing free, which the node does not report: its key says what it is."""
+    ids, *named = key.split(" ")
+    vendor, _, product = ids.partition(":")
+    tags = dict(each.partition("=")[::2] for each in named)
+    node = tags.pop("numa_node", "")
+    return PciPool(
+        key=key,
+        count=0,
+        properties={"vendor_id": vendor, "product_id": product, **tags},
+        numa_node=int(node) if node.isdecimal() else None,
+        dev_type=tags.get("dev_type"),
+    )
 
 
 def _free(pool: PciPool) -> list[PictureDevice]:
@@ -165,9 +184,5 @@ def _free(pool: PciPool) -> list[PictureDevice]:
 
 def _kind(pool: PciPool) -> str:
     ids = ":".join(pool.properties.get(name) or "?" for name in ("vendor_id", "product_id"))
-    more = [
-        text
-        for name, text in pool.properties.items()
-        if text and name not in ("vendor_id", "product_id", "dev_type", "address", "parent_ifname")
-    ]
+    more = [text for name, text in pool.properties.items() if text and name not in _TOLD_ELSEWHERE]
     return " ".join([ids, *([pool.dev_type] if pool.dev_type else []), *more])
