@@ -14,6 +14,7 @@ from roost.dashboard.conventions import DashboardConventions
 from roost.dashboard.fleet.map_operations import MAP_OPERATIONS
 from roost.dashboard.live.live_operations import LIVE_OPERATIONS
 from roost.dashboard.page import Page
+from roost.dashboard.pages.cells import CELLS
 from roost.dashboard.pages.decision import DECISION_PAGE
 from roost.dashboard.pages.decisions import DECISIONS_PAGE
 from roost.dashboard.pages.events import EVENTS
@@ -51,6 +52,7 @@ PAGES: Final[tuple[Page, ...]] = (
     INSTANCE,
     DECISIONS_PAGE,
     DECISION_PAGE,
+    CELLS,
     EVENTS,
     *CONFIRMATIONS,
 )

@@ -16,8 +16,10 @@ def weekday_moment(at: float | None) -> h.Node:
 def duration(seconds: float) -> str:
     """Return a duration in its two largest units."""
     left = max(0, round(seconds))
+    if seconds < 0.001:
+        return "under 1 ms"
     if seconds < 1:
-        return f"{max(0.0, seconds) * 1000:.0f} ms"
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     parts: list[str] = []

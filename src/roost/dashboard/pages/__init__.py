@@ -1,6 +1,7 @@
 """Views as HTML, one file for each page.
 
 absence        the reason in place of a page's content
+cells          cells and processes
 decision       one decision
 decisions      the list of decisions
 events         the events of the cloud

@@ -2,6 +2,7 @@
 
 absence        the reason why a page has nothing to show
 attention      findings about what needs attention, with the pages that show more
+cells          cells and processes, features, the audit, the lag of databases
 cloud_cells    the cells and their counts, which all viewers share
 decision       one decision: its funnel, weights, attempts, or why it was refused
 decisions      the list of decisions
