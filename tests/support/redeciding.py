@@ -14,7 +14,7 @@ from roost.records import Retention, RunWithAttempts
 from roost.records.backend import open_sql_records
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replay import DecisionReplay, NotReproducible, Replayed, in_order
-from roost.scheduler.replay.changed import Changes
+from roost.scheduler.request.changed import Changes
 from roost.server.all_in_one.layout import uniform_layout
 from roost.server.all_in_one.system import System
 from roost.state.api_database.node_journal import NodeJournals

@@ -25,7 +25,7 @@ from roost.process.option_source import Source
 from roost.records import RunWithAttempts, Search, SearchableRecords, spec_of
 from roost.records.backend import open_sql_records
 from roost.scheduler.replay import DecisionDifference, DecisionReplay, NotReproducible, Replayed, in_order
-from roost.scheduler.replay.changed import Changes, flavor_from
+from roost.scheduler.request.changed import Changes, flavor_from
 from roost.server.options import read_scheduling_options
 from roost.state.api_database.node_journal import NodeJournals
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl

@@ -49,7 +49,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     condition, whatever other stages remove; None where this was not determined for all of them. A condition
     that joins request groups (``group_policy``, ``same_subtree``) removes none alone: without the other
     stages there is nothing to join.
-    ``hosts_sole``: hosts that no other stage removes. ``removed`` names the hosts of ``hosts``, for places
+    ``hosts_sole``: hosts that no other stage removes. ``text``: the hosts that remain, in words that follow a
+    plural subject, such as ``have 8 VCPU free``. ``removed`` names the hosts of ``hosts``, for places
     and filters.
     """
 
@@ -62,6 +63,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trees_alone: int | None = None
     providers_alone: int | None = None
     removed: HostNames = HostNames()
+    text: str = ""
 
 
 class Miss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -103,6 +105,31 @@ class Relaxation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: tuple["Relaxation", ...] = ()
 
 
+class RefusalCause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A condition without which the request would have been placed, as the scheduler has verified.
+
+    ``kind`` and ``name`` are those of the `Stage`. ``text``: the hosts that meet it, in words that follow a
+    plural subject, such as ``have 8 VCPU free``. ``without``: the names by which the condition is left out of
+    the request when it is decided again (`roost.scheduler.request.changed.Changes`); a filter that excludes
+    hosts for the same condition is among them.
+
+    ``met``: the hosts that meet the condition, whatever else they lack; None if this was not determined.
+    ``hosts``: the hosts that lack nothing but the causes. ``wanted``: the amount of the resource class
+    ``resource_class``; ``free``: the most of it that one provider of those hosts could give, on ``host``.
+    """
+
+    kind: StageKind
+    name: str
+    text: str
+    without: tuple[str, ...]
+    met: int | None = None
+    hosts: int = 0
+    resource_class: str | None = None
+    wanted: int | None = None
+    free: int | None = None
+    host: str | None = None
+
+
 class WeigherNumber(msgspec.Struct, frozen=True, array_like=True):
     """The result of one weigher for one host: raw, normalised to 0..1, and the multiplier.
 
@@ -139,6 +166,9 @@ class Reasons(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``hosts``, ``trees``, ``providers``: their numbers in all. ``left``: hosts that pass all stages: none, or
     those that fit by now. ``trees_left``: trees that pass the query, with a host or without.
 
+    ``causes``: the condition that keeps the request from all hosts, or two that do so together: without them
+    it would have been placed. Empty if more than two conditions do, or if they were not found in time.
+
     ``misses`` nearest first, ``relaxations`` smallest first. ``complete``: False if the time ran out before
     all of them were tried.
     """
@@ -155,6 +185,7 @@ class Reasons(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stages: tuple[Stage, ...] = ()
     left: int = 0
     trees_left: int = 0
+    causes: tuple[RefusalCause, ...] = ()
     misses: tuple[Miss, ...] = ()
     relaxations: tuple[Relaxation, ...] = ()
     weighed: tuple[WeighedHost, ...] = ()

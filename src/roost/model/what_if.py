@@ -18,10 +18,14 @@ class Scenario(msgspec.Struct, frozen=True):
 
     A name is that of a compute service (all of its nodes), that of a node, or the uuid of a node's root
     provider. The present instances of drained hosts stay there.
+
+    ``without``: constraints that are left out of the request, by the names of explanations: filters,
+    constraints of the query, places, "server group", weighers.
     """
 
     drained: tuple[str, ...] = ()
     added: tuple[MoreHosts, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -30,6 +34,14 @@ class Share(msgspec.Struct, frozen=True):
     instances: int
     hosts: int
     names: HostNames
+
+
+class ZoneShare(msgspec.Struct, frozen=True):
+    """``instances`` instances are on ``hosts`` hosts of an availability zone."""
+
+    zone: str
+    instances: int
+    hosts: int
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -41,6 +53,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``where``: the hosts by the number of instances that each takes, largest first, without the last
     ``shares_left_out`` entries. An added host has the name of the host that it copies, ``+`` and a number.
+    ``zones``: the zones that take instances, by name; a host in several zones counts in the first one.
     ``hosts``: the number of hosts, without drained and with added ones.
 
     ``warnings``: keys of the request that have no effect.
@@ -55,6 +68,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hosts: int
     where: tuple[Share, ...] = ()
     shares_left_out: int = 0
+    zones: tuple[ZoneShare, ...] = ()
     binds: Reasons | None = None
     version: int | None = None
     node_version: int | None = None

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import msgspec
 
+from roost.model.aggregate import HostAggregate
 from roost.model.reasons import Reasons
 from roost.model.spec import RequestSpec
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.selection.host_pools import HostPools
-from support.clouds import NOW, Cloud, Kept, filled, flat, replace_report, spec
+from support.clouds import AGGREGATES, NOW, Cloud, Kept, filled, flat, replace_report, spec
 
 
 def explained(folder: Path, cloud: Cloud, of: RequestSpec) -> Reasons:
@@ -66,3 +67,48 @@ def test_a_host_is_named_where_the_request_names_it(tmp_path: Path) -> None:
     # The providers of this cloud have a uuid in their names.
     bare = [text.replace(f"name of {each.uuid}", "") for text in texts for each in cloud.providers[:1]]
     assert not any(each.uuid in text for text in bare for each in cloud.providers)
+
+
+def test_a_zone_is_called_by_its_name(tmp_path: Path) -> None:
+    cloud = flat(2)
+    zone = HostAggregate(AGGREGATES[0], "an aggregate", {"availability_zone": "north"})
+    cloud.providers[1].aggregates = frozenset({zone.uuid})
+    cloud.reports[1] = replace_report(cloud.reports[1], aggregates=(zone,), enabled=False)
+    found = explained(tmp_path, cloud, spec(availability_zone="north"))
+    assert found.sentence == "1 of 2 hosts is in the availability zone north; that one, host1, is disabled"
+    wanted = spec(12, availability_zone="north")
+    cloud.reports[1] = replace_report(cloud.reports[1], enabled=True)
+    (tmp_path / "more").mkdir()
+    found = explained(tmp_path / "more", cloud, wanted)
+    assert "zone north" in found.sentence and zone.uuid not in found.sentence + found.public
+
+
+def test_two_causes_are_named_where_it_takes_both(tmp_path: Path) -> None:
+    found = explained(
+        tmp_path, flat(3), spec(extra_specs={"resources:CUSTOM_GPU": "1", "trait:CUSTOM_RED": "required"})
+    )
+    assert [(each.text, each.met, each.wanted, each.free) for each in found.causes] == [
+        ("have 1 CUSTOM_GPU free", 0, 1, 0),
+        ("have the trait CUSTOM_RED", 0, None, None),
+    ]
+    assert [each.text for each in found.relaxations] == [
+        "without 1 CUSTOM_GPU and without required CUSTOM_RED"
+    ]
+
+
+def test_a_cause_is_a_condition_that_alone_keeps_some_host_from_the_request(tmp_path: Path) -> None:
+    """The trait is the last condition that is met by a host, and that host lacks room as well."""
+    cloud = flat(3)
+    cloud.providers[0].traits = frozenset({"CUSTOM_FAST"})
+    cloud.providers[0].used = {"VCPU": 8}
+    cloud.reports[0] = replace_report(cloud.reports[0], enabled=False)
+    found = explained(tmp_path, cloud, spec(extra_specs={"trait:CUSTOM_FAST": "required"}))
+    [cause] = found.causes
+    assert (cause.text, cause.met, cause.hosts) == ("have the trait CUSTOM_FAST", 1, 2)
+    assert found.sentence.startswith("2 of 3 hosts have 1 VCPU free; none of these has the trait CUSTOM_FAST")
+
+
+def test_more_than_two_causes_are_not_named(tmp_path: Path) -> None:
+    extra = {"resources:CUSTOM_GPU": "1", "trait:CUSTOM_RED": "required"}
+    found = explained(tmp_path, flat(2), spec(12, extra_specs=extra))
+    assert found.causes == () and found.relaxations == ()

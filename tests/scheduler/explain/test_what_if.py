@@ -258,3 +258,25 @@ def test_added_hosts_are_in_the_same_aggregates_and_have_no_numa_use(form: Any) 
 def test_a_host_that_is_not_there_is_named(scenario: Scenario) -> None:
     with pytest.raises(BadRequestSpec, match="host 'nowhere' is unknown"):
         _world(1).supposed(SMALL, scenario)
+
+
+def test_a_request_is_supposed_without_constraints() -> None:
+    wanted = spec(4, extra_specs={"trait:CUSTOM_RED": "required"}, ignore_hosts=frozenset({"host0"}))
+    group = replace(wanted, group=ServerGroup("g", "anti-affinity"))
+    for of, without, fits in (
+        (wanted, (), 0),
+        (wanted, ("CUSTOM_RED",), 2),
+        (wanted, ("CUSTOM_RED", "ignore_hosts"), 4),
+        (group, ("required CUSTOM_RED",), 1),
+        (group, ("required CUSTOM_RED", "server group", "RAMWeigher"), 2),
+    ):
+        assert _world(2).supposed(of, Scenario(without=without)).fits == fits, without
+    with pytest.raises(BadRequestSpec, match="no constraint 'CUSTOM_FAST'"):
+        _world(2).supposed(wanted, Scenario(without=("CUSTOM_FAST",)))
+
+
+def test_what_fits_is_counted_by_zone() -> None:
+    world = _world(3)
+    join(world.table, uuid_of(0), HostAggregate(AGGREGATES[0], "north", {"availability_zone": "north"}))
+    zones = world.supposed(spec(4)).zones
+    assert [(each.zone, each.instances, each.hosts) for each in zones] == [("north", 2, 1), ("nova", 4, 2)]

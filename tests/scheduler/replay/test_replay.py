@@ -15,7 +15,7 @@ from roost.model.spec import Flavor
 from roost.records import Retention, RunWithAttempts, spec_of
 from roost.records.backend import open_sql_records
 from roost.scheduler.replay import DecisionReplay, NotReproducible, Replayed
-from roost.scheduler.replay.changed import Changes
+from roost.scheduler.request.changed import Changes
 from roost.state.api_database.node_journal import NodeJournals
 from roost.state.api_database.tables import node_journal
 from roost.storage import Database

@@ -18,7 +18,7 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.journal import JournalWriter
-from roost.scheduler.replay.changed import Changes
+from roost.scheduler.request.changed import Changes
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.state.api_database.tables import SCHEMA

@@ -9,7 +9,7 @@ from roost.dashboard.page import PageQuery
 from roost.dashboard.service import DashboardService
 from roost.dashboard.views.funnel import FunnelStep, funnel_of
 from roost.dashboard.views.outcome import DecisionOutcome, RecordedHost, outcome_of
-from roost.model.reasons import Miss, Reasons, Relaxation, WeighedHost
+from roost.model.reasons import Miss, Reasons, RefusalCause, Relaxation, WeighedHost
 from roost.model.record import Attempt, Run
 from roost.model.spec import UnreadKey
 from roost.model.visibility import Viewer, shown_whole, visible
@@ -78,6 +78,7 @@ class RefusalView(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     placed: int = 0
     asked: tuple[str, ...] = ()
+    causes: tuple[RefusalCause, ...] = ()
     misses: tuple[MissedHost, ...] = ()
     ways: tuple[WayOut, ...] = ()
     version: int | None = None
@@ -190,6 +191,7 @@ def _refusal(run: Run, table: NodeTable) -> RefusalView | None:
         sentence=reasons.sentence,
         placed=reasons.placed,
         asked=reasons.query,
+        causes=reasons.causes,
         misses=tuple(MissedHost(each, node_of(table, each.host)) for each in reasons.misses),
         ways=tuple(
             WayOut(each, node_of(table, each.host) if each.host else None) for each in reasons.relaxations

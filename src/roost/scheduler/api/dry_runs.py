@@ -89,6 +89,8 @@ MOST_NAMES = 1_000
 """Most hosts that a request drains, by name."""
 MOST_KINDS = 10
 """Most hosts that serve as models of added ones."""
+MOST_LEFT_OUT = 100
+"""Most constraints that a request is decided without."""
 MOST_ADDED = 1_000
 """Most added hosts of one kind."""
 
@@ -106,13 +108,15 @@ class Supposed(msgspec.Struct, forbid_unknown_fields=True):
     """A request, in the language of Roost or of Nova, of which up to `limit` instances are placed.
 
     Hosts of `drained` are not used, hosts of `added` are there in addition. A name is that of a compute
-    service (all of its nodes), that of a node, or the uuid of a node's root provider.
+    service (all of its nodes), that of a node, or the uuid of a node's root provider. `without` are
+    constraints that are left out of the request, by the names that explanations have for them.
     """
 
     request_spec: dict[str, Any]
     limit: Annotated[int, Meta(ge=1, le=MOST_SUPPOSED)] = 1_000
     drained: Annotated[tuple[_Name, ...], Meta(max_length=MOST_NAMES)] = ()
     added: Annotated[tuple[AddedHostsBody, ...], Meta(max_length=MOST_KINDS)] = ()
+    without: Annotated[tuple[_Name, ...], Meta(max_length=MOST_LEFT_OUT)] = ()
     operation: Operation | None = None
 
 
@@ -123,7 +127,8 @@ async def what_if(service: SchedulerService, req: Request, resp: Response) -> Wh
     as requested: nothing is claimed, and nothing is recorded.
     """
     wanted: Supposed = req.body
-    scenario = Scenario(wanted.drained, tuple(MoreHosts(each.like, each.number) for each in wanted.added))
+    added = tuple(MoreHosts(each.like, each.number) for each in wanted.added)
+    scenario = Scenario(wanted.drained, added, wanted.without)
     with as_http(req.viewer):
         language = language_of(wanted.request_spec, service.scheduler.table)
         asked = language.read_spec(wanted.request_spec, wanted.operation)

@@ -11,6 +11,7 @@ snapshot         a state to judge and decide on; conditions, and what the querie
 fleet_snapshot   the snapshot of a copy of the fleet
 answer_snapshot  the snapshot of the answers of a placement service
 survey           the conditions that each host meets, and the hosts that each removes in turn: the funnel
+causes           the condition without which the request is placed, or two such
 misses           hosts that one condition alone excludes
 relaxations      single changes with which the request may be placed, each tried
 pairs            two changes at once

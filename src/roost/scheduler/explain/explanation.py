@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from roost.fleet.columns import Bools
 from roost.fleet.constraint import TOGETHER, Constraint
 from roost.model.reasons import Miss, Reasons, Relaxation, Stage, WeighedHost
+from roost.scheduler.explain.causes import FoundCauses, found_causes, is_whole, relaxation_of, told
 from roost.scheduler.explain.hardware import lowered
 from roost.scheduler.explain.misses import near, nearest, nearest_removed
 from roost.scheduler.explain.pairs import pairs
@@ -21,17 +22,25 @@ MOST_NAMED = 3
 
 
 def sentences(
-    survey: Survey, misses: Sequence[Miss], placed: int, wanted: int, refusal: str
+    survey: Survey,
+    misses: Sequence[Miss],
+    placed: int,
+    wanted: int,
+    refusal: str,
+    causes: Sequence[Condition] = (),
 ) -> tuple[str, str]:
     """Return the sentence with names and numbers of hosts, and the one without, for the survey's fleet.
 
-    ``refusal``: the plain reason of the run, for when hosts are left that were not tried.
+    ``refusal``: the plain reason of the run, for when hosts are left that were not tried. ``causes``: the
+    conditions without which the request is placed.
     """
     first = f"only {placed} of {wanted} instances fit: " if placed else ""
     known = int(survey.is_host.sum())
     if not known:
         return first + _without_hosts(survey), first + "no host is there"
-    binding, before = _binding(survey)
+    binding, before = binding_of(survey)
+    if causes and binding not in causes and not is_whole(binding):
+        binding, before = causes[0], _others(survey, causes)
     if binding is None:
         return refusal, first + "a limit of the scheduler was met before all hosts were tried"
     words = binding.words
@@ -71,7 +80,7 @@ def _without_hosts(survey: Survey) -> str:
     return f"placement is being filled: {number} of {number} hosts that report have no provider there"
 
 
-def _binding(survey: Survey) -> tuple[Condition | None, list[tuple[Condition, int]]]:
+def binding_of(survey: Survey) -> tuple[Condition | None, list[tuple[Condition, int]]]:
     """Return the condition that leaves no host, and those before it that remove hosts, each with how many
     remain.
 
@@ -108,6 +117,19 @@ def _binding(survey: Survey) -> tuple[Condition | None, list[tuple[Condition, in
     return None, before
 
 
+def _others(survey: Survey, causes: Sequence[Condition]) -> list[tuple[Condition, int]]:
+    """Return the conditions beside the causes that remove hosts, each with how many remain."""
+    left: Bools = survey.is_host
+    before: list[tuple[Condition, int]] = []
+    for each in sorted((each for each in survey.conditions if each not in causes), key=_order):
+        failing = each.removed if each.failing is None else each.failing
+        after = left & ~(failing & ~survey.offered if each.kind == "query" else failing)
+        if after.any() and int(after.sum()) < int(left.sum()):
+            before.append((each, int(after.sum())))
+            left = after
+    return before
+
+
 def _together(removed: Bools) -> Condition:
     """Return the condition that all constraints are met at once."""
     constraint = Constraint(None, TOGETHER)
@@ -129,6 +151,8 @@ def _most(survey: Survey, binding: Condition, before: Sequence[tuple[Condition, 
 
 
 def _order(condition: Condition) -> int:
+    if condition.kind != "query":
+        return 3
     subject = condition.subject
     if not isinstance(subject, Constraint) or condition.failing is None:
         return 2
@@ -198,9 +222,16 @@ def explain(
             found = near(survey, NEAR_EACH + len(request.instances))
             snapshot.one_by_one = survey.can_weigh(snapshot.pools.plugins.weighers)
             stages, misses = survey.stages(), nearest(found, MOST_MISSES)
-            texts = sentences(survey, misses, placed + more, wanted, outcome.refusal or "")
+            last, _ = binding_of(survey)
     if more == len(request.instances):
         return _fits(snapshot, request, placed, time_limit)
+    causes = found_causes(snapshot, request, survey, found, last, time_limit)
+    with snapshot.trying():
+        if more:  # The survey is of the state with these placed.
+            snapshot.decide(request)
+        conditions = () if causes is None else causes.conditions
+        texts = sentences(survey, misses, placed + more, wanted, outcome.refusal or "", conditions)
+        named = () if causes is None else told(survey, causes)
     # Of equal changes, first the ones that the user can make.
     proposed = [*lowered(snapshot, request, survey, time_limit)]
     proposed += proposals(request, survey, found, snapshot.pools.plugins.filters, 0 if placed else more)
@@ -211,14 +242,26 @@ def explain(
             snapshot, pairs(request, survey, snapshot.pools.plugins.filters), MOST_PAIRS, time_limit
         )
         relaxations = tuple(sorted(both, key=lambda each: each.distance))
+    if causes is not None and not (
+        relaxations if len(causes.conditions) > 1 else any(_is_of(each, causes) for each in relaxations)
+    ):
+        left_out = relaxation_of(causes)
+        relaxations = relaxations if left_out is None else (*relaxations, left_out)
     sentence, public = texts
     return replace(
         _counted(survey, stages, sentence + way_out(relaxations), public + user_way_out(relaxations)),
         placed=placed + more,
+        causes=named,
         misses=misses,
         relaxations=relaxations,
         complete=survey.complete and not time_limit.over(),
     )
+
+
+def _is_of(relaxation: Relaxation, causes: FoundCauses) -> bool:
+    """Return whether a change is one of the causes of a refusal."""
+    names = {each.name for each in relaxation.parts or (relaxation,)}
+    return names == {each.name for each in causes.conditions}
 
 
 def _fits(snapshot: Snapshot, request: SchedulingRequest, placed: int, time_limit: TimeLimit) -> Reasons:

@@ -15,6 +15,7 @@ from roost.fleet.reach import reach_of
 from roost.fleet.removals import Removal, removals
 from roost.fleet.splitting import parts_by_tree
 from roost.ledger import State
+from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.allocation import Candidate
 from roost.model.reasons import Miss
 from roost.model.request import CandidateQuery
@@ -25,8 +26,11 @@ from roost.scheduler.explain.phrases import (
     lack_of,
     met_constraint,
     met_constraint_in_public,
+    met_zone,
+    with_aggregates,
     with_names,
     without_constraint,
+    zone_of,
 )
 from roost.scheduler.explain.snapshot import Condition, NearHosts, QuerySurvey, Snapshot, host_name
 from roost.scheduler.nodes.labels import Indexes
@@ -92,6 +96,7 @@ class FleetSurvey(QuerySurvey):
     def __init__(self, fleet: Fleet, request: SchedulingRequest, table: NodeTable) -> None:
         self._fleet = fleet
         self._table = table
+        self._request = request
         rows = fleet.rows()
         self._roots: Rows = rows[fleet.parent[rows] < 0]
         index = table.indexes_of_rows(fleet, self._roots)
@@ -181,15 +186,20 @@ class FleetSurvey(QuerySurvey):
 
     def _condition(self, step: Removal, removed: Bools) -> Condition:
         shown = with_names(step.constraint, self._fleet)
+        named = with_aggregates(shown, self._table)
         condition = Condition(
             kind="query",
             name=str(shown),
-            words=met_constraint(shown, in_trees=self._fleet.has_trees),
+            words=met_constraint(named, in_trees=self._fleet.has_trees),
             subject=step.constraint,
             removed=removed,
-            public=met_constraint_in_public(shown, in_trees=self._fleet.has_trees),
-            without=without_constraint(shown),
+            public=met_constraint_in_public(named, in_trees=self._fleet.has_trees),
+            without=without_constraint(named),
         )
+        zone = zone_of(step.constraint, self._request, self._table)
+        if zone is not None:
+            condition.words = condition.public = met_zone(zone)
+            condition.without = f"without the availability zone {zone}"
         if step.constraint.kind != TOGETHER:
             condition.failing = step.failing[self._roots]
             condition.providers_alone = step.providers_alone
@@ -205,13 +215,21 @@ class FleetSurvey(QuerySurvey):
             host=host_name(self._table, self.index.item(self._position(miss))),
             kind=condition.kind,
             name=condition.name,
-            text=lack_of(miss, fleet),
+            text=self._lack(miss),
             distance=round(miss.distance, 4),
             provider=None if miss.provider is None else fleet.name(fleet.row(miss.provider)),
             resource_class=constraint.names[0] if amount else None,
             wanted=constraint.amount if amount else None,
             free=miss.free,
         )
+
+    def _lack(self, miss: NearMiss) -> str:
+        zone = zone_of(miss.constraint, self._request, self._table)
+        if zone is None:
+            return lack_of(miss, self._fleet, self._table)
+        zones = self._table.metadata(AVAILABILITY_ZONE)
+        values = () if zones is None else zones.of(self.index.item(self._position(miss)))
+        return f"is in the zone {', '.join(values) or self._request.options.default_availability_zone}"
 
     def _admitted(self, miss: NearMiss) -> int:
         """Return the amount of a near miss that is nearest to the one that its constraint demands."""

@@ -1,7 +1,6 @@
 """Pairs of changes with which a request is placed, where no single change works."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 from roost.fleet.columns import Bools
 from roost.fleet.constraint import Constraint
 from roost.model.reasons import Relaxation
+from roost.scheduler.explain.causes import FailedCondition, failed_by
 from roost.scheduler.explain.relaxations import Proposal, changed_on
 from roost.scheduler.explain.snapshot import Condition
 from roost.scheduler.explain.survey import Survey
@@ -22,22 +22,14 @@ MOST_HOSTS = 3
 """Hosts on which each pair is tried."""
 
 
-@dataclass(slots=True, eq=False)
-class _Failed:
-    """A condition, and which hosts fail it."""
-
-    condition: Condition
-    hosts: Bools
-
-
 def pairs(request: SchedulingRequest, survey: Survey, filters: Sequence[Filter]) -> Iterator[Proposal]:
     """Yield changes of two conditions at once, on hosts that fail these two and no other one."""
-    failed = _failed(survey)
+    failed = failed_by(survey)
     number = np.zeros(len(survey.index), dtype=np.int32)
     for each in failed:
         number += each.hosts
     two = number == 2
-    found: list[tuple[int, _Failed, _Failed, Bools]] = []
+    found: list[tuple[int, FailedCondition, FailedCondition, Bools]] = []
     for one, other in combinations([each for each in failed if (each.hosts & two).any()], 2):
         both: Bools = one.hosts & other.hosts & two
         if both.any():
@@ -48,28 +40,6 @@ def pairs(request: SchedulingRequest, survey: Survey, filters: Sequence[Filter])
             proposal = _together(request, survey, filters, (one.condition, other.condition), position)
             if proposal is not None:
                 yield proposal
-
-
-def _failed(survey: Survey) -> list[_Failed]:
-    """Return all conditions with the hosts that fail them.
-
-    Hosts of which only whole candidates are judged are in none.
-    """
-    known = survey.is_host.copy()
-    failed: list[_Failed] = []
-    in_query = np.zeros(len(survey.index), dtype=np.bool_)
-    for each in survey.conditions:
-        if each.kind != "query":
-            hosts = each.removed if each.failing is None else each.failing
-        elif each.failing is None:
-            continue
-        else:
-            # A tree that another query offers meets this one's constraints well enough.
-            hosts = each.failing & ~survey.offered
-            in_query |= hosts
-        failed.append(_Failed(each, hosts & survey.is_host))
-    known &= survey.offered | in_query
-    return [_Failed(each.condition, each.hosts & known) for each in failed]
 
 
 def _together(

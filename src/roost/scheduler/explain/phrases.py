@@ -19,7 +19,9 @@ from roost.fleet.constraint import (
     Constraint,
 )
 from roost.fleet.near_misses import NearMiss
+from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.vocabulary import DISABLED_TRAIT
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.demand.wanted_hardware import WORDS
 from roost.scheduler.request.demand.wanted_hardware import listed as listed
 from roost.scheduler.request.scheduling_request import SchedulingRequest
@@ -36,6 +38,9 @@ _PLACES = {
     "aggregates": "are in the aggregates that the request is limited to",
 }
 
+_REST = {"ComputeFilter": "are up"}
+"""The hosts that pass a filter, of those that meet the constraint that stands for a part of it."""
+
 _FILTERS = {
     "ComputeFilter": "are enabled and up",
     "ServerGroupAntiAffinityFilter": "have room for another member of the server group (anti-affinity)",
@@ -43,10 +48,15 @@ _FILTERS = {
 }
 
 
-def met_filter(name: str, request: SchedulingRequest) -> str:
-    """Return in words which hosts pass a filter; they follow a plural subject: ``are enabled and up``."""
+def met_filter(name: str, request: SchedulingRequest, *, repeats: bool = False) -> str:
+    """Return in words which hosts pass a filter; they follow a plural subject: ``are enabled and up``.
+
+    ``repeats``: a constraint of the query stands for a part of it.
+    """
+    if repeats and name in _REST:
+        return _REST[name]
     if name == "AvailabilityZoneFilter":
-        return f"are in the availability zone {request.spec.availability_zone}"
+        return met_zone(request.spec.availability_zone or "")
     if name in WORDS:
         return WORDS[name](request)
     return _FILTERS.get(name, f"pass {name}")
@@ -69,6 +79,22 @@ def negated(words: str) -> str:
     if verb != "are":
         return f"does not {verb} {rest}"
     return f"is one {rest.removeprefix('none ')}" if rest.startswith("none of") else f"is not {rest}"
+
+
+def zone_of(constraint: Constraint, request: SchedulingRequest, table: NodeTable) -> str | None:
+    """Return the availability zone whose aggregates a constraint asks for, if it is the request's."""
+    zone = request.spec.availability_zone
+    if constraint.kind != MEMBER_OF or zone is None:
+        return None
+    return zone if frozenset(constraint.names) == table.aggregates_with(AVAILABILITY_ZONE, zone) else None
+
+
+def with_aggregates(constraint: Constraint, table: NodeTable) -> Constraint:
+    """Return a constraint with the names of host aggregates in place of their uuids, to be shown."""
+    if constraint.kind not in (MEMBER_OF, FORBIDDEN_AGGREGATES):
+        return constraint
+    names = tuple(table.aggregate_name(each) or each for each in constraint.names)
+    return msgspec.structs.replace(constraint, names=names)
 
 
 def with_names(constraint: Constraint, fleet: Fleet) -> Constraint:
@@ -106,12 +132,19 @@ def met_constraint_in_public(constraint: Constraint, *, in_trees: bool) -> str:
     return met_constraint(constraint, in_trees=in_trees)
 
 
+def met_zone(zone: str) -> str:
+    """Return in words which hosts are in an availability zone, as `met_filter`."""
+    return f"are in the availability zone {zone}"
+
+
 def without_constraint(constraint: Constraint) -> str:
     """Return in words a request without a constraint."""
     if constraint.names == (DISABLED_TRAIT,):
         return "with disabled hosts"
     if constraint.kind == IN_TREE:
         return f"without the place {' or '.join(constraint.names)}"
+    if constraint.kind == MEMBER_OF:
+        return f"without the aggregate {' or '.join(constraint.names)}"
     return f"without {constraint}"
 
 
@@ -143,9 +176,9 @@ _LACKS = {
 }
 
 
-def lack_of(miss: NearMiss, fleet: Fleet) -> str:
+def lack_of(miss: NearMiss, fleet: Fleet, table: NodeTable) -> str:
     """Return in words what the host of a near miss of the query lacks."""
-    constraint = with_names(miss.constraint, fleet)
+    constraint = with_aggregates(with_names(miss.constraint, fleet), table)
     names = " or ".join(constraint.names)
     on = ""
     if miss.provider is not None and miss.provider != miss.root:

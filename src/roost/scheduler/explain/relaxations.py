@@ -223,7 +223,7 @@ def _elsewhere(request: SchedulingRequest, place: RequestedPlace, hosts: Sequenc
         place.step,
         f"without {place.step}",
         distance,
-        _without_place(request, place),
+        without_place(request, place),
         hosts,
     )
 
@@ -280,7 +280,7 @@ def _flavor_with(spec: RequestSpec, constraint: Constraint, amount: int) -> Flav
     return flavor
 
 
-def _without_place(request: SchedulingRequest, place: RequestedPlace) -> SchedulingRequest:
+def without_place(request: SchedulingRequest, place: RequestedPlace) -> SchedulingRequest:
     """Return the request without one of the places that it names."""
     spec = request.spec
     spec = replace(

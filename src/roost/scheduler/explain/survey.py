@@ -163,10 +163,11 @@ class Survey:
                 removed = self.left if some is None else some
             else:
                 removed = failing = failing & ~self._repeated(plugin, failing)
+            repeats = any(plugin in each for each in self.repeating.values())
             condition = Condition(
                 kind="filter",
                 name=plugin.name,
-                words=met_filter(plugin.name, self.request),
+                words=met_filter(plugin.name, self.request, repeats=repeats),
                 subject=plugin,
                 removed=removed,
                 failing=failing,
@@ -282,6 +283,7 @@ class Survey:
             trees_alone=int(failing.sum()) if counted and failing is not None else None,
             providers_alone=condition.providers_alone,
             removed=HostNames() if asked else self._names(removed),
+            text=condition.words,
         )
 
     def _names(self, removed: Bools) -> HostNames:

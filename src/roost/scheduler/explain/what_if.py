@@ -16,8 +16,9 @@ import structlog
 
 from roost.fleet import Fleet
 from roost.ledger import Ledger
+from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.folded_names import host_names
-from roost.model.what_if import Share, WhatIf
+from roost.model.what_if import Share, WhatIf, ZoneShare
 from roost.placement.queries.forked import (
     ForkedFailed,
     ForkedTooLarge,
@@ -33,6 +34,15 @@ from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.explain.scenario import Supposition, add_hosts, drain, drained_nodes
 from roost.scheduler.explain.snapshot import host_name
 from roost.scheduler.explain.survey import MOST_NAMED, TimeLimit
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.changed import (
+    Changes,
+    NoSuchConstraint,
+    changed_options,
+    changed_queries,
+    changed_spec,
+    plugins_of,
+)
 from roost.scheduler.request.query import check_queries
 from roost.scheduler.request.rebuild import is_rebuild
 from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
@@ -139,6 +149,9 @@ def what_if(
     """
     time_limit, table = TimeLimit(seconds), pools.table
     node_version = table.version
+    changes = Changes(supposed.scenario.without)
+    if changes.without:
+        pools = HostPools(table, changed_options(pools.options, changes))
     snapshot = FleetSnapshot(fleet, pools)
     request = _suppose(snapshot, supposed)
     fits, refused, binds = 0, False, None
@@ -154,7 +167,8 @@ def what_if(
         if refused:
             binds = explain(snapshot, _next(request, 1), seconds=explaining)
         counted = Counter(snapshot.index_of(claim) for claim in snapshot.claims)
-        shares = _shares({host_name(table, at): n for at, n in counted.items() if at is not None})
+        on = {at: n for at, n in counted.items() if at is not None}
+        shares = _shares({host_name(table, at): n for at, n in on.items()})
     return WhatIf(
         fits=fits,
         limited=fits == supposed.limit,
@@ -163,6 +177,7 @@ def what_if(
         hosts=len(table),
         where=shares[:MOST_SHARES],
         shares_left_out=max(0, len(shares) - MOST_SHARES),
+        zones=_zones(table, on, pools.options.default_availability_zone),
         binds=binds,
         version=fleet.version,
         node_version=node_version,
@@ -181,9 +196,18 @@ def _suppose(snapshot: FleetSnapshot, supposed: Supposition) -> SchedulingReques
     for more in supposed.scenario.added:
         add_hosts(fleet, table, more)
     # A request may name a drained host. It keeps the name, and does not fit.
-    queries = snapshot.queries(spec, options)
+    changes = Changes(supposed.scenario.without)
+    spec = changed_spec(supposed.spec, changes)
+    try:
+        queries = changed_queries(
+            snapshot.queries(spec, options), supposed.spec, plugins_of(options), changes
+        )
+    except NoSuchConstraint as error:
+        raise BadRequestSpec(str(error)) from error
     drain(table, drained)
-    request = SchedulingRequest.of(HostRequest(spec, (), min_count=1), queries, options, supposed.now)
+    request = SchedulingRequest.of(
+        HostRequest(spec, (), min_count=1), queries, snapshot.pools.options, supposed.now
+    )
     check_queries(fleet, request.queries)
     return request
 
@@ -205,6 +229,16 @@ def _with_members(request: SchedulingRequest, hosts: Sequence[str]) -> Schedulin
         return request
     group = msgspec.structs.replace(spec.group, hosts=(*spec.group.hosts, *hosts))
     return msgspec.structs.replace(request, spec=msgspec.structs.replace(spec, group=group))
+
+
+def _zones(table: NodeTable, numbers: Mapping[int, int], default: str) -> tuple[ZoneShare, ...]:
+    labels = table.metadata(AVAILABILITY_ZONE)
+    instances, hosts = Counter[str](), Counter[str]()
+    for at, number in numbers.items():
+        [zone, *_] = (*(() if labels is None else labels.of(at)), default)
+        instances[zone] += number
+        hosts[zone] += 1
+    return tuple(ZoneShare(zone, instances[zone], hosts[zone]) for zone in sorted(instances))
 
 
 def _shares(numbers: Mapping[str, int]) -> tuple[Share, ...]:

@@ -32,6 +32,11 @@ class NodeAggregates:
         """Return all aggregates, by name."""
         return sorted(self._by_uuid.values(), key=lambda each: (each.name, each.uuid))
 
+    def name(self, uuid: str) -> str | None:
+        """Return the name of an aggregate; None if there is none."""
+        found = self._by_uuid.get(uuid)
+        return None if found is None else found.name
+
     def members(self, any_of: frozenset[str]) -> set[str]:
         """Return the nodes in one of some aggregates."""
         known = self._by_uuid

@@ -172,6 +172,10 @@ class NodeDirectory(NodeColumns):
         """Return the uuids of the aggregates whose metadata has ``key`` equal to ``value``."""
         return self._aggregates.having(key, value)
 
+    def aggregate_name(self, uuid: str) -> str | None:
+        """Return the name of a host aggregate; None if there is none."""
+        return self._aggregates.name(uuid)
+
     def aggregates_by_metadata(self) -> Iterator[tuple[str, str, Collection[str]]]:
         """Yield each metadata key and value, and the uuids of the aggregates that have them."""
         return self._aggregates.by_metadata()

@@ -4,7 +4,6 @@ replay          makes a decision again at its versions, or at today's
 recorded        a decision as its record has it: request, options, seed, versions; differences from it
 past_placement  placement over HTTP as it was during a run
 kept_consumers  instances that kept what they held beside the claim of a run
-changed         the same request with one constraint left out, or with another flavor
 
 The state of placement comes from `roost.ledger.past_fleet`, the node table from
 `roost.state.api_database.node_journal`. ADR 16 lists the data that a decision depends on. Nothing is written.

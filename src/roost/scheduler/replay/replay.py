@@ -21,7 +21,6 @@ from roost.scheduler.nodes.journal import PastTable
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Plugins
-from roost.scheduler.replay.changed import Changes, changed_options, changed_queries, changed_spec
 from roost.scheduler.replay.kept_consumers import kept_consumers
 from roost.scheduler.replay.past_placement import Diverged, PastPlacement
 from roost.scheduler.replay.recorded import (
@@ -33,6 +32,13 @@ from roost.scheduler.replay.recorded import (
     options_of,
     other_versions,
     request_of,
+)
+from roost.scheduler.request.changed import (
+    Changes,
+    changed_options,
+    changed_queries,
+    changed_spec,
+    plugins_of,
 )
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
@@ -184,13 +190,13 @@ class DecisionReplay:
     ) -> tuple[NodeTable, PlacementQueries]:
         """Return the node table that the run was decided on, and its queries to placement."""
         # ``options`` have them no more.
-        filters = options_of(run.settings).filters if changes.without else ()
+        plugins = plugins_of(options_of(run.settings)) if changes.without else ()
         if changes.now:
             newest = await self._journals.newest()
             if newest is None:
                 raise JournalMissing("there is no node journal")
             table = await self._table(*newest)
-            return table, changed_queries(_queries(spec, table, options, fleet), spec, filters, changes)
+            return table, changed_queries(_queries(spec, table, options, fleet), spec, plugins, changes)
         if run.journal is None or run.node_version is None or run.asked is None:
             raise JournalMissing("the record names no version of a node journal")
         if is_rebuild(spec):
@@ -203,7 +209,7 @@ class DecisionReplay:
             anew = _queries(spec, await self._table(run.journal, first, "asked"), options, fleet)
             places = anew.places
             asked = anew if changes.flavor is not None else msgspec.structs.replace(asked, places=places)
-        asked = changed_queries(asked, spec, filters, changes)
+        asked = changed_queries(asked, spec, plugins, changes)
         return await self._table(run.journal, run.node_version), asked
 
     async def _decided_over_http(self, run: Run, request: SchedulingRequest, pools: HostPools) -> Outcome:

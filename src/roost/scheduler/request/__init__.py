@@ -6,6 +6,7 @@ query                the candidate queries of a request spec, and whether placem
 demand               request groups from flavor, image and the rest
 request_filters      conditions that placement can check already
 keys                 the keys of requests, each with its readers
+changed              a request with constraints left out, or with another flavor
 places               the hosts and nodes that a request names
 rebuild              a request that stays on its host
 accelerator_options  options of device profiles

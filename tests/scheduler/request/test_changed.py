@@ -6,7 +6,7 @@ from roost.model.errors import OperatorError
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.spec import Flavor, ServerGroup
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replay.changed import (
+from roost.scheduler.request.changed import (
     Changes,
     NoSuchConstraint,
     changed_options,
@@ -77,3 +77,11 @@ def test_flavors_are_changed_by_a_text() -> None:
 def test_flavors_with_bad_changes_are_refused(text: str) -> None:
     with pytest.raises(OperatorError, match="flavor: "):
         flavor_from(Flavor("f", 1, 1), text)
+
+
+def test_weighers_and_places_go() -> None:
+    options = changed_options(SchedulerOptions(), Changes(("RAMWeigher",)))
+    assert "CPUWeigher" in options.weighers and "RAMWeigher" not in options.weighers
+    of = spec(ignore_hosts=frozenset({"a"}), force_hosts=("b",))
+    assert changed_spec(of, Changes(("ignore_hosts", "force_hosts"))) == spec()
+    changed_queries(ASKED, of, FILTERS, Changes(("ignore_hosts",)))

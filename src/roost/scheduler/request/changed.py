@@ -1,6 +1,6 @@
 """A recorded request with something changed: a constraint left out, another flavor."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -9,8 +9,12 @@ from roost.fleet.constraint import without as query_without
 from roost.model.errors import OperatorError
 from roost.model.request import CandidateQuery
 from roost.model.spec import Flavor, RequestSpec
-from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.options import ALL_WEIGHERS, SchedulerOptions
+from roost.scheduler.plugins.plugin_names import built_ins_of_nova
 from roost.scheduler.request.scheduling_request import PlacementQueries
+
+PLACES = ("ignore_hosts", "force_hosts", "force_nodes")
+"""The fields of a spec that name places, each of which `Changes.without` leaves out by its name."""
 
 GROUP = "server group"
 """The name by which `Changes.without` leaves out the request's server group."""
@@ -21,7 +25,7 @@ class Changes(msgspec.Struct, frozen=True):
 
     ``without``: names of constraints to leave out: a filter; a constraint of the query, as an explanation
     names it ("4 VCPU"), or its resource class, trait or aggregate; a step by which the request names places;
-    or `GROUP`. ``flavor``: another flavor. ``now``: decide on today's versions.
+    or `GROUP`; or a weigher. ``flavor``: another flavor. ``now``: decide on today's versions.
     """
 
     without: tuple[str, ...] = ()
@@ -34,28 +38,46 @@ class NoSuchConstraint(OperatorError):
 
 
 def changed_spec(spec: RequestSpec, changes: Changes) -> RequestSpec:
-    """Return the spec with another flavor and without its server group, as far as ``changes`` say so."""
+    """Return the spec with another flavor, without server group and places, as far as ``changes`` say so."""
     if changes.flavor is not None:
         spec = msgspec.structs.replace(spec, flavor=changes.flavor)
     if GROUP in changes.without:
         spec = msgspec.structs.replace(spec, group=None)
-    return spec
+    nothing = {name: type(getattr(spec, name))() for name in PLACES if name in changes.without}
+    return msgspec.structs.replace(spec, **nothing) if nothing else spec
 
 
 def changed_options(options: SchedulerOptions, changes: Changes) -> SchedulerOptions:
-    """Return the options without the filters that ``changes`` leave out."""
-    filters = tuple(
-        each for each in options.filters if not any(_is_filter(name, each) for name in changes.without)
+    """Return the options without the filters and weighers that ``changes`` leave out."""
+    if not changes.without:
+        return options
+
+    def left(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(each for each in names if not any(_is_plugin(name, each) for name in changes.without))
+
+    return msgspec.structs.replace(
+        options, filters=left(options.filters), weighers=left(_weigher_names(options))
     )
-    return msgspec.structs.replace(options, filters=filters)
+
+
+def _weigher_names(options: SchedulerOptions) -> Sequence[str]:
+    found: list[str] = []
+    for name in options.weighers:
+        found += built_ins_of_nova() if name == ALL_WEIGHERS else [name]
+    return found
+
+
+def plugins_of(options: SchedulerOptions) -> Sequence[str]:
+    """Return the names of all enabled filters and weighers."""
+    return [*options.filters, *_weigher_names(options)]
 
 
 def changed_queries(
-    asked: PlacementQueries, spec: RequestSpec, filters: Sequence[str], changes: Changes
+    asked: PlacementQueries, spec: RequestSpec, plugins: Sequence[str], changes: Changes
 ) -> PlacementQueries:
     """Return the queries and places without the constraints that ``changes`` leave out.
 
-    ``filters``: those of the run; `changed_options` leaves them out.
+    ``plugins``: filters and weighers of the run; `changed_options` leaves them out.
 
     Raises:
         NoSuchConstraint: the request has no constraint of a name that is to be left out.
@@ -67,28 +89,29 @@ def changed_queries(
             fallbacks=tuple(_without(each, name) for each in asked.fallbacks),
             places=tuple(place for place in asked.places if place.step != name),
         )
-        is_one = any(_is_filter(name, each) for each in filters) or (name == GROUP and spec.group is not None)
+        is_one = any(_is_plugin(name, each) for each in plugins) or name in _of_spec(spec)
         if fewer == asked and not is_one:
-            names = _names(asked, spec, filters)
+            names = _names(asked, spec, plugins)
             raise NoSuchConstraint(f"the request has no constraint {name!r}; it has {', '.join(names)}")
         asked = fewer
     return asked
 
 
-def _is_filter(name: str, filter_: str) -> bool:
-    """Return whether a name is that of a filter of the options. If that is an import path, the steps of a run
-    have its last word.
+def _is_plugin(name: str, plugin: str) -> bool:
+    """Return whether a name is that of a filter or weigher of the options. If that is an import path, the
+    steps of a run have its last word.
     """
-    return name in (filter_, filter_.rpartition(".")[2])
+    return name in (plugin, plugin.rpartition(".")[2])
 
 
-def _names(asked: PlacementQueries, spec: RequestSpec, filters: Sequence[str]) -> Sequence[str]:
-    return [
-        *map(str, constraints_of(asked.query)),
-        *(place.step for place in asked.places),
-        *([GROUP] if spec.group is not None else []),
-        *filters,
-    ]
+def _of_spec(spec: RequestSpec) -> Sequence[str]:
+    """Return the names of what the spec itself asks for beside the query."""
+    return [*([GROUP] if spec.group is not None else []), *(each for each in PLACES if getattr(spec, each))]
+
+
+def _names(asked: PlacementQueries, spec: RequestSpec, plugins: Sequence[str]) -> Sequence[str]:
+    places = (place.step for place in asked.places)
+    return list(dict.fromkeys((*map(str, constraints_of(asked.query)), *places, *_of_spec(spec), *plugins)))
 
 
 def _without(query: CandidateQuery, name: str) -> CandidateQuery:
