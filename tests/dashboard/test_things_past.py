@@ -6,31 +6,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.dashboard.past.index_block import block_of
-from roost.dashboard.past.index_entries import EntryCollector, joined
 from roost.dashboard.past.index_view import IndexView
 from roost.dashboard.past.things_past import HostAsOf, consumer_at, host_at
 from roost.fleet import Fleet
-from roost.ledger.feed import commits_after
-from roost.storage import Database
-from support.past_histories import CONSUMERS, PROVIDERS, KnownHistory, histories, made
-
-
-def view_of(database: Database, size: int) -> IndexView:
-    """An index of all commits of a database, in blocks of a size."""
-    commits = database.read_now(lambda connection: commits_after(connection, 0, 10_000, 2**30)).commits
-    blocks, collector = [], EntryCollector()
-    for at in range(0, len(commits), size):
-        parts = []
-        for commit in commits[at : at + size]:
-            collector.add(commit)
-            if len(collector) == 3:
-                parts.append(collector.take())
-        blocks.append(block_of(joined([*parts, collector.take()])))
-    return IndexView(blocks)
+from support.past_histories import CONSUMERS, PROVIDERS, KnownHistory, histories, made, view_of
 
 
 def told(fleet: Fleet, root: str) -> list[Any]:
@@ -62,7 +44,7 @@ def tells(host: HostAsOf) -> list[Any]:
     )
 
 
-@settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=25)
 @given(steps=histories, size=st.sampled_from((1, 4, 1000)))
 def test_hosts_and_consumers_are_what_they_were(steps: Sequence[Any], size: int) -> None:
     with TemporaryDirectory() as folder:

@@ -11,8 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
+from roost.dashboard.past.index_block import block_of
+from roost.dashboard.past.index_entries import EntryCollector, joined
+from roost.dashboard.past.index_view import IndexView
 from roost.fleet import Fleet
 from roost.ledger import SCHEMA, Command, Held, Ledger
+from roost.ledger.feed import commits_after
 from roost.ledger.holdings import held_by_all
 from roost.ledger.past_fleet import PastFleet
 from roost.model.inventory import Inventory
@@ -138,3 +142,17 @@ async def _keep(history: KnownHistory) -> None:
     fleet: Fleet = await history.ledger.current()
     if fleet.version not in history.holdings:
         history.holdings[fleet.version] = history.ledger.database.read_now(held_by_all)
+
+
+def view_of(database: Database, size: int) -> IndexView:
+    """An index of all commits of a database, in blocks of a size."""
+    commits = database.read_now(lambda connection: commits_after(connection, 0, 10_000, 2**30)).commits
+    blocks, collector = [], EntryCollector()
+    for at in range(0, len(commits), size):
+        parts = []
+        for commit in commits[at : at + size]:
+            collector.add(commit)
+            if len(collector) == 3:
+                parts.append(collector.take())
+        blocks.append(block_of(joined([*parts, collector.take()])))
+    return IndexView(blocks)

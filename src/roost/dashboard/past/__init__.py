@@ -8,6 +8,8 @@ Moments and views:
     past_reads    the past that pages read
     things_past   hosts and consumers as they were
     past_reader   the parts of providers and consumers as they were
+    fleet_columns  amounts of all providers as they were
+    row_keys      the keys of providers by row
     present_rows  rows of single providers, read from the tables
 
 The index:

@@ -1,10 +1,12 @@
 """The past that pages read: hosts and consumers as of a moment."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from sqlalchemy.engine import Connection
 
+from roost.dashboard.past.fleet_columns import PastColumns, PresentProviders, columns_at, present_providers
 from roost.dashboard.past.index_block import block_of
 from roost.dashboard.past.index_entries import EntryCollector
 from roost.dashboard.past.index_keeper import IndexKeeper
@@ -17,8 +19,8 @@ from roost.dashboard.past.past_moments import (
     kept_commits,
     moment_of,
     not_kept,
-    stamp_of,
 )
+from roost.dashboard.past.row_keys import RowKeys
 from roost.dashboard.past.things_past import ConsumerAsOf, HostAsOf, consumer_at, host_at
 from roost.ledger import Ledger
 from roost.ledger.feed import commits_after
@@ -27,6 +29,9 @@ T = TypeVar("T")
 
 MOST_BEHIND: Final = 2_000
 """Commits that a request reads itself because the index does not have them yet."""
+
+MOST_COLUMNS: Final = 4
+"""Versions whose amounts are kept: a slider comes back to them."""
 
 NO_LEDGER: Final = "there is no past: placement is another service, which keeps its commits for itself"
 NO_INDEX: Final = "there is no index of the past: set [dashboard] directory"
@@ -38,6 +43,8 @@ class PastReads:
     def __init__(self, ledger: Ledger | None, keeper: IndexKeeper | None) -> None:
         self._ledger = ledger
         self._keeper = keeper
+        self._keys = RowKeys()
+        self._columns: OrderedDict[int, PastColumns] = OrderedDict()
 
     async def kept(self) -> KeptCommits | None:
         """Return the range of commits that are kept; None without a ledger."""
@@ -92,7 +99,47 @@ class PastReads:
             return view
         if self._keeper is None:
             raise PastMissing(NO_INDEX)
-        raise not_indexed(connection, view, version, self._keeper.filling)
+        raise self._not_indexed(view, version)
+
+    async def columns(self, version: int) -> PastColumns:
+        """Return the amounts of all providers as of a commit. Raises: `PastMissing`."""
+        ledger, keeper = self._having_ledger(), self._keeper
+        if keeper is None:
+            raise PastMissing(NO_INDEX)
+        kept = self._columns.get(version)
+        if kept is None:
+            present = await self._present(ledger)
+
+            def made(view: IndexView) -> PastColumns:
+                if (
+                    version < present.version
+                    and not view.first <= version + 1 <= present.version <= view.last
+                ):
+                    raise self._not_indexed(view, version)
+                return columns_at(present, view, version)
+
+            kept = self._columns[version] = await keeper.with_view(made)
+        self._columns.move_to_end(version)
+        while len(self._columns) > MOST_COLUMNS:
+            self._columns.popitem(last=False)
+        return kept
+
+    async def _present(self, ledger: Ledger) -> PresentProviders:
+        while True:
+            await self._keys.prepare(await ledger.current())
+            fleet = await ledger.current()
+            keys = self._keys.of(fleet)
+            if keys is not None:
+                return present_providers(fleet, keys)
+
+    def _not_indexed(self, view: IndexView, version: int) -> PastMissing:
+        """Return the error of a version that the index does not reach."""
+        upto = "it has none yet"
+        if view.blocks:
+            upto = f"it begins at commit {view.first}, of {iso(float(view.blocks[0].stamps['at'][0]))}"
+        filling = self._keeper is not None and self._keeper.filling
+        why = "the index of the past is being made" if filling else "the index of the past is not so long"
+        return PastMissing(f"version {version} cannot be shown: {why}, {upto}")
 
     def _having_ledger(self) -> Ledger:
         if self._ledger is None:
@@ -102,14 +149,6 @@ class PastReads:
 
 NO_PAST: Final = PastReads(None, None)
 """The past of a process that has none."""
-
-
-def not_indexed(connection: Connection, view: IndexView, version: int, filling: bool) -> PastMissing:
-    """Return the error of a version that an index does not reach."""
-    stamp = stamp_of(connection, view.first) if view.blocks else None
-    upto = "it has none yet" if stamp is None else f"it begins at commit {view.first}, of {iso(stamp)}"
-    why = "the index of the past is being made" if filling else "the index of the past is not so long"
-    return PastMissing(f"version {version} cannot be shown: {why}, {upto}")
 
 
 def _to_head(connection: Connection, view: IndexView, newest: int) -> IndexView:
