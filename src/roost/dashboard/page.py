@@ -69,7 +69,11 @@ class Page:
             resp.content_type = falcon.MEDIA_JSON
             resp.data = msgspec.json.encode(await self._view(service, req, params))
             return
+        region = req.get_header("hx-request") is not None
         viewing = viewing_of(service, req, timed=issubclass(self.query, TimedQuery))
+        if viewing.timed and viewing.operator and not region:
+            # A text that is no moment is refused before the page is made.
+            viewing = viewing._replace(shown=await service.past.shown(viewing.at))
         if self.kept_seconds:
             key = ("page", req.relative_uri, viewing.acts)
             made = partial(self._content, service, req, params, viewing._replace(nonce=_ANY_NONCE))
@@ -78,7 +82,7 @@ class Page:
         else:
             title, text = await self._content(service, req, params, viewing)
             content = Markup(text)
-        if req.get_header("hx-request") is not None:
+        if region:
             # A region of the page is fetched again: the frame around it is there already.
             resp.content_type = falcon.MEDIA_HTML
             resp.set_header("content-security-policy", content_policy(viewing.nonce))

@@ -39,6 +39,7 @@ from roost.dashboard.session.one_time import OneTimeToken
 from roost.dashboard.session.seal import SessionSeal, session_key
 from roost.placement.access import open_authenticator
 from roost.scheduler import Scheduler
+from roost.scheduler.nodes import NodeTable
 from roost.server.options import SchedulingOptions
 from roost.server.process import Api, Process, ProcessPart
 from roost.state.api_database.request_reads import Requests
@@ -91,7 +92,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             live=live,
             files=partial(_files, process),
             certificate=process.certificate,
-            past=_past(process, own),
+            past=_past(process, own, table),
         )
         process.apis.append(
             Api(
@@ -153,13 +154,13 @@ def _password_login(options: SchedulingOptions, own: DashboardOptions) -> Passwo
     return KeystonePasswords(options.source)
 
 
-def _past(process: Process[SchedulingOptions], own: DashboardOptions) -> PastReads:
+def _past(process: Process[SchedulingOptions], own: DashboardOptions, table: NodeTable) -> PastReads:
     ledger, keeper = process.ledger, None
     if ledger is not None and own.folder is not None:
         keeper = IndexKeeper(ledger, own.folder / "past", own.past_mebibytes * 1024 * 1024)
         process.stack.push_async_callback(keeper.close)
         process.run_for_ever("index of the past", keeper.run())
-    return PastReads(ledger, keeper)
+    return PastReads(ledger, keeper, table)
 
 
 def _cloud(process: Process[SchedulingOptions]) -> CloudReads | None:

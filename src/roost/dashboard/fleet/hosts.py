@@ -12,7 +12,7 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Int64, Rows
-from roost.fleet.host_levels import largest_free
+from roost.fleet.host_levels import ClassAmounts, amounts_of_tree, largest_free
 from roost.ledger import Ledger
 from roost.scheduler.nodes.host_layout import HostGroup, HostLayout, HostLayouts
 from roost.scheduler.nodes.host_states import States, host_states
@@ -109,6 +109,12 @@ class HostsNow:
             if len(self._kept.largest) < MOST_CLASSES:
                 self._kept.largest[resource_class] = found
         return found
+
+    def amounts_of(self, position: int) -> dict[str, ClassAmounts] | None:
+        """Return the amounts of the host at a position, by class; None: placement has no provider of it."""
+        node = self.table.nodes[self.layout.nodes.item(position)]
+        row = -1 if self.fleet is None else self.fleet.find_row(node)
+        return None if self.fleet is None or row < 0 else amounts_of_tree(self.fleet, row)
 
     def at_roots(self, rows: Rows) -> Bools:
         """Return the hosts whose root provider is at one of these rows of the fleet: bool[n]."""

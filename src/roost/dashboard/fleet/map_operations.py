@@ -16,7 +16,6 @@ from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.fleet.map_query import MapQuery
 from roost.dashboard.html.values import amount, percent
 from roost.dashboard.service import FLEET_RULE, DashboardService
-from roost.fleet.host_levels import amounts_of_tree
 from roost.scheduler.nodes.host_states import STATES
 from roost.web.errors import Conflict, NotFound
 from roost.web.operation import Operation
@@ -184,9 +183,8 @@ def map_host(now: HostsNow, position: int) -> MapHost:
     node = table.nodes[index]
     facts = [("State", STATES[now.states.item(position)]), ("Zone", group.zone)]
     facts += [(label, value) for label, value in (("Rack", group.label), ("Cell", group.cell)) if value]
-    row = -1 if now.fleet is None else now.fleet.find_row(node)
-    if now.fleet is not None and row >= 0:
-        amounts = amounts_of_tree(now.fleet, row)
+    amounts = now.amounts_of(position)
+    if amounts is not None:
         facts += [
             (
                 name,

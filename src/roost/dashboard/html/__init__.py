@@ -10,6 +10,7 @@ times       times with their weekday, and durations
 places      links to hosts, cells and instances
 lists       search forms, tables and the way to the next page
 history     the history of an instance as a timeline
+time_bar    the moment that a page shows, and the way to others
 time_strip  phases of a time, as SVG
 funnel      the steps of a decision as bars
 weights     the weights of hosts as stacked bars

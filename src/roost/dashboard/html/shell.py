@@ -8,6 +8,8 @@ from roost import __version__
 from roost.dashboard import addresses
 from roost.dashboard.assets import asset
 from roost.dashboard.html.icons import icon
+from roost.dashboard.html.time_bar import time_bar
+from roost.dashboard.past.past_moments import ShownMoment
 
 NAVIGATION = (
     ("Overview", "overview", addresses.ROOT, False),
@@ -38,7 +40,8 @@ class Viewing(NamedTuple):
     ``address``: of this page with its query. ``at``: the past that is shown, None: the present. ``timed``:
     the page has a past. ``nonce``: of this response, for the elements that htmx may act on: each has it in
     ``hx-nonce``, so that text of others that became an element would do nothing. ``acts``: there is a
-    conductor that carries out actions.
+    conductor that carries out actions. ``shown``: the moment that a page with a past shows; None: the page
+    has none, or the process.
     """
 
     user: str | None
@@ -49,6 +52,7 @@ class Viewing(NamedTuple):
     timed: bool = False
     nonce: str | None = None
     acts: bool = False
+    shown: ShownMoment | None = None
 
     @classmethod
     def of_nobody(cls) -> "Viewing":
@@ -63,7 +67,9 @@ def shell(viewing: Viewing, title: str, content: h.Node, *, here: str = "", wide
         body: h.Node = h.main("#main.gate", tabindex="-1")[content]
     else:
         main = h.main("#main", class_=["main", wide and "wide"], tabindex="-1")
-        body = h.div(".shell")[_navigation(viewing, here), main[content]]
+        body = h.div(".shell")[
+            _navigation(viewing, here), main[time_bar(viewing.address, viewing.shown), content]
+        ]
     page = h.html(lang="en")[
         h.head[
             h.meta(charset="utf-8"),
@@ -111,6 +117,7 @@ def _scripts(viewing: Viewing) -> h.Node:
         h.script(src=asset("vendor/htmx.min.js"), nonce=viewing.nonce, defer=True),
         [h.script(src=asset(name), defer=True) for name in _HTMX],
         h.script(src=asset("page.js"), type="module"),
+        h.script(src=asset("time_bar.js"), type="module") if viewing.shown is not None else None,
         h.script(src=asset("live.js"), type="module") if viewing.operator else None,
     ]
 

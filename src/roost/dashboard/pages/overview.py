@@ -10,7 +10,7 @@ from roost.dashboard.html.bars import use_bar
 from roost.dashboard.html.live import live_region
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.values import amount, number, percent
-from roost.dashboard.page import Page
+from roost.dashboard.page import Page, TimedQuery
 from roost.dashboard.service import FLEET_RULE
 from roost.dashboard.views.attention import Attention
 from roost.dashboard.views.overview import (
@@ -30,6 +30,8 @@ MOST_PLACES = 12
 
 
 def _overview(view: OverviewView, viewing: Viewing) -> h.Node:
+    if view.past:
+        return _past(view)
     worst = view.attention[0].level if view.attention else "ok"
     lead = {
         "fails": "Something fails now.",
@@ -51,19 +53,26 @@ def _overview(view: OverviewView, viewing: Viewing) -> h.Node:
     )
 
 
+def _past(view: OverviewView) -> h.Node:
+    """The overview as of an earlier time: what was in use. The rest is not kept, or has pages of its own."""
+    return h.div(".region")[
+        page_head("Overview", "Capacity and use as of this moment, by the places that hosts have now."),
+        _figures(view),
+        _capacity(view),
+        h.div(".grid.two")[_places("Zones", "zone", view.zones), _places("Cells", "cell", view.cells)],
+        h.p(".muted")[
+            "States of hosts and what needed attention are not kept. ",
+            h.a(href=addresses.with_query(addresses.DECISIONS, until=f"{view.at:.0f}"))[
+                "Decisions until then"
+            ],
+            " are in the records.",
+        ],
+    ]
+
+
 def _figures(view: OverviewView) -> h.Node:
     by_name = {each.resource_class: each for each in view.classes}
-    down = view.hosts - view.up
-    figures: list[h.Node] = [
-        _figure(
-            "Hosts up",
-            addresses.HOSTS,
-            number(view.up),
-            f"of {number(view.hosts)}",
-            f"{number(down)} down, {number(view.disabled)} disabled",
-            use_bar(view.up, view.hosts, ""),
-        )
-    ]
+    figures: list[h.Node] = [_hosts(view)]
     for name, title in (("VCPU", "VCPU used"), ("MEMORY_MB", "Memory used")):
         if name in by_name:
             figures.append(_class_figure(title, by_name[name]))
@@ -92,6 +101,19 @@ def _rate(count: int, minutes: int) -> tuple[str, str]:
     if count >= 60 * minutes:
         return f"{count / minutes / 60:,.1f}", "/s"
     return f"{count / minutes:,.1f}", "/min"
+
+
+def _hosts(view: OverviewView) -> h.Node:
+    if view.up is None or view.disabled is None:
+        return _figure("Hosts", addresses.HOSTS, number(view.hosts), "", "of those that are there now")
+    return _figure(
+        "Hosts up",
+        addresses.HOSTS,
+        number(view.up),
+        f"of {number(view.hosts)}",
+        f"{number(view.hosts - view.up)} down, {number(view.disabled)} disabled",
+        use_bar(view.up, view.hosts, ""),
+    )
 
 
 def _class_figure(title: str, each: ClassCapacity) -> h.Node:
@@ -255,7 +277,9 @@ def _place_row(each: PlaceCapacity, kind: str, names: Sequence[str]) -> h.Node:
         h.th(scope="row")[
             h.a(href=addresses.with_query(addresses.MAP, **{kind: each.name}))[h.bdi[each.name]]
         ],
-        h.td(".num", data_label="Hosts up")[f"{number(each.up)} of {number(each.hosts)}"],
+        h.td(".num", data_label="Hosts up")[
+            number(each.hosts) if each.up is None else f"{number(each.up)} of {number(each.hosts)}"
+        ],
         [h.td(data_label=name)[_share(name, each.classes)] for name in names],
     ]
 
@@ -278,4 +302,5 @@ OVERVIEW: Final = Page(
     lambda _: "Overview",
     here=addresses.ROOT,
     kept_seconds=1.0,
+    query=TimedQuery,
 )

@@ -41,18 +41,22 @@ class PresentProviders(NamedTuple):
     classes: Mapping[str, tuple[Rows, ClassAmountColumns]]
 
 
-class PastColumns(NamedTuple):
+class PastColumns:
     """All providers at a version, by ascending key.
 
     ``keys``: uint64[n]. ``existed``: bool[n], False for those that did not exist. ``roots``: intp[n], places
     in ``keys`` of the roots of their trees. ``classes``: amounts, of all providers.
     """
 
-    version: int
-    keys: Keys
-    existed: Bools
-    roots: Rows
-    classes: Mapping[str, ClassAmountColumns]
+    def __init__(
+        self, version: int, keys: Keys, existed: Bools, roots: Rows, classes: Mapping[str, ClassAmountColumns]
+    ) -> None:
+        self.version = version
+        self.keys = keys
+        self.existed = existed
+        self.roots = roots
+        self.classes = {name: each for name, each in classes.items() if any(column.any() for column in each)}
+        self._trees: dict[str, ClassAmountColumns] = {}
 
     def places(self, keys: Keys) -> Rows:
         """Return the places of providers that existed: intp[len(keys)], -1 for others."""
@@ -68,23 +72,29 @@ class PastColumns(NamedTuple):
 
         As in `TreeUses`, a tree has no capacity below 0.
         """
-        amounts = self.classes.get(resource_class)
-        found = np.zeros((len(AMOUNTS), len(self.keys)), dtype=np.int64)
-        if amounts is not None:
-            there = np.flatnonzero(self.existed)
-            for sums, column in zip(found, amounts, strict=True):
-                np.add.at(sums, self.roots[there], column[there])
-        np.maximum(found[0], 0, out=found[0])
-        return ClassAmountColumns(*found)
+        found = self._trees.get(resource_class)
+        if found is None:
+            found = self._trees[resource_class] = self._summed(resource_class)
+        return found
 
     def largest_free(self, resource_class: str) -> Int64:
         """Return the most units of a class that one provider of each root's tree has free: int64[n]."""
         amounts = self.classes.get(resource_class)
         found = np.zeros(len(self.keys), dtype=np.int64)
         if amounts is not None:
-            there = np.flatnonzero(self.existed)
+            there = np.flatnonzero(amounts.capacity > amounts.used)
             np.maximum.at(found, self.roots[there], (amounts.capacity - amounts.used)[there])
         return found
+
+    def _summed(self, resource_class: str) -> ClassAmountColumns:
+        amounts = self.classes.get(resource_class)
+        found = np.zeros((len(AMOUNTS), len(self.keys)), dtype=np.int64)
+        if amounts is not None:
+            for sums, column in zip(found, amounts, strict=True):
+                there = np.flatnonzero(column)
+                np.add.at(sums, self.roots[there], column[there])
+        np.maximum(found[0], 0, out=found[0])
+        return ClassAmountColumns(*found)
 
 
 def present_providers(fleet: Fleet, key_by_row: Keys) -> PresentProviders:

@@ -15,8 +15,8 @@ MOST_SKEWED: Final = 1000
 """Commits after the one that the bisection finds among which a later one with an earlier stamp is looked for:
 the clocks of writers differ."""
 
-_FIRST_SECONDS: Final = 100_000_000
-"""Numbers from this one on are seconds (1973), unless there is a commit of this number."""
+_FIRST_SECONDS: Final = 1_000_000_000
+"""Whole numbers from this one on (2001) are seconds, unless a commit with this number is kept."""
 
 
 class PastMissing(NotFound):
@@ -44,6 +44,17 @@ class PastMoment(NamedTuple):
     version: int
     at: float
     stamp: float | None
+
+
+class ShownMoment(NamedTuple):
+    """The moment that a page shows, and those that it can show.
+
+    ``moment``: None for the present. ``missing``: why the moment that was asked for cannot be shown.
+    """
+
+    kept: KeptCommits
+    moment: PastMoment | None = None
+    missing: str | None = None
 
 
 def number_or_time(text: str) -> int | float:
@@ -75,14 +86,14 @@ def moment_of(connection: Connection, text: str) -> PastMoment:
         PastMissing: the commits of that moment are not kept.
     """
     asked, kept = number_or_time(text), kept_commits(connection)
-    if isinstance(asked, int) and kept.newest < asked < _FIRST_SECONDS:
-        raise BadRequest(f"at={text!r}: there is no commit {asked} yet, the newest is {kept.newest}")
-    if isinstance(asked, float) or asked > kept.newest:
+    if isinstance(asked, int) and kept.oldest - 1 <= asked <= kept.newest:
+        stamp = stamp_of(connection, asked)
+        return PastMoment(asked, kept.oldest_at if stamp is None else stamp, stamp)
+    if isinstance(asked, float) or asked >= _FIRST_SECONDS:
         return _of_time(connection, text, float(asked), kept)
-    if asked < kept.oldest - 1:
-        raise not_kept(f"version {asked}", kept)
-    stamp = stamp_of(connection, asked)
-    return PastMoment(asked, kept.oldest_at if stamp is None else stamp, stamp)
+    if asked > kept.newest:
+        raise BadRequest(f"at={text!r}: there is no commit {asked} yet, the newest is {kept.newest}")
+    raise not_kept(f"version {asked}", kept)
 
 
 def kept_commits(connection: Connection) -> KeptCommits:

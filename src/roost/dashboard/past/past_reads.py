@@ -11,19 +11,22 @@ from roost.dashboard.past.index_block import block_of
 from roost.dashboard.past.index_entries import EntryCollector
 from roost.dashboard.past.index_keeper import IndexKeeper
 from roost.dashboard.past.index_view import IndexView
+from roost.dashboard.past.node_columns import NodeColumns, NodeKeys
 from roost.dashboard.past.past_moments import (
-    KeptCommits,
     PastMissing,
     PastMoment,
+    ShownMoment,
     iso,
     kept_commits,
     moment_of,
     not_kept,
+    number_or_time,
 )
 from roost.dashboard.past.row_keys import RowKeys
 from roost.dashboard.past.things_past import ConsumerAsOf, HostAsOf, consumer_at, host_at
 from roost.ledger import Ledger
 from roost.ledger.feed import commits_after
+from roost.scheduler.nodes import NodeTable
 
 T = TypeVar("T")
 
@@ -38,19 +41,38 @@ NO_INDEX: Final = "there is no index of the past: set [dashboard] directory"
 
 
 class PastReads:
-    """Reads the past. ``ledger`` and ``keeper``: None if the process has none."""
+    """Reads the past.
 
-    def __init__(self, ledger: Ledger | None, keeper: IndexKeeper | None) -> None:
+    ``ledger`` and ``keeper``: None if the process has none. ``table``: the nodes as they are now.
+    """
+
+    def __init__(
+        self, ledger: Ledger | None, keeper: IndexKeeper | None, table: NodeTable | None = None
+    ) -> None:
         self._ledger = ledger
         self._keeper = keeper
+        self._node_keys = NodeKeys(NodeTable() if table is None else table)
         self._keys = RowKeys()
         self._columns: OrderedDict[int, PastColumns] = OrderedDict()
 
-    async def kept(self) -> KeptCommits | None:
-        """Return the range of commits that are kept; None without a ledger."""
+    async def shown(self, at: str | None) -> ShownMoment | None:
+        """Return the moment of a page, and those that it can show; None without a ledger.
+
+        Raises: `BadRequest`: the text names no moment, or one that is still to come.
+        """
         if self._ledger is None:
             return None
-        return await self._ledger.database.read(kept_commits, by_key=True)
+
+        def read(connection: Connection) -> ShownMoment:
+            kept = kept_commits(connection)
+            if at is None:
+                return ShownMoment(kept)
+            try:
+                return ShownMoment(kept, moment_of(connection, at))
+            except PastMissing as error:
+                return ShownMoment(kept, missing=str(error))
+
+        return await self._ledger.database.read(read, by_key=True)
 
     async def moment(self, at: str) -> PastMoment:
         """Return the moment that a text names.
@@ -123,6 +145,21 @@ class PastReads:
         while len(self._columns) > MOST_COLUMNS:
             self._columns.popitem(last=False)
         return kept
+
+    async def nodes(self, version: int) -> NodeColumns:
+        """Return the amounts of all nodes of now as of a commit. Raises: `PastMissing`."""
+        columns = await self.columns(version)
+        return NodeColumns(columns, columns.places(await self._node_keys.keys()))
+
+    async def time_of(self, at: str) -> float:
+        """Return the time that a text names, in seconds since the epoch; of a commit, its time.
+
+        Raises: as `moment`, but a time may be any.
+        """
+        asked = number_or_time(at)
+        if isinstance(asked, int) and self._ledger is not None:
+            return (await self.moment(at)).at
+        return float(asked)
 
     async def _present(self, ledger: Ledger) -> PresentProviders:
         while True:

@@ -21,4 +21,5 @@ instances      the list of instances
 moments        times that people write
 outcome        the outcome of a decision in a word
 overview       what needs attention, capacity and use
+overview_past  capacity and use as of an earlier time
 """

@@ -15,7 +15,6 @@ from roost.dashboard.fleet.hosts import HostsNow, class_rank
 from roost.dashboard.page import PageQuery
 from roost.dashboard.service import DashboardService
 from roost.fleet.columns import Bools, Float64, Rows, largest
-from roost.fleet.host_levels import amounts_of_tree
 from roost.records import RecordsError
 from roost.records.records import CountableRecords
 from roost.records.summary import FailedBuilds
@@ -218,8 +217,7 @@ def _row(now: HostsNow, position: int, failures: dict[int, int] | None) -> HostR
     table, index = now.table, now.layout.nodes.item(position)
     group = now.group_at(position)
     host, nodename, node = table.hosts[index], table.nodenames[index], table.nodes[index]
-    row = -1 if now.fleet is None else now.fleet.find_row(node)
-    amounts = {} if now.fleet is None or row < 0 else amounts_of_tree(now.fleet, row)
+    amounts = now.amounts_of(position)
     claims = table.outstanding.sums(index)
     return HostRow(
         name=host,
@@ -232,8 +230,8 @@ def _row(now: HostsNow, position: int, failures: dict[int, int] | None) -> HostR
         instances=table.report(index).num_instances + (0 if claims is None else claims.instances),
         failures=None if failures is None else failures.get(position, 0),
         failed_builds=int(table.failed_builds.item(index)),
-        placed=row >= 0,
-        amounts={name: ClassAmount(each.used, each.capacity) for name, each in amounts.items()},
+        placed=amounts is not None,
+        amounts={name: ClassAmount(each.used, each.capacity) for name, each in (amounts or {}).items()},
     )
 
 

@@ -7,7 +7,6 @@ from roost.conductor.instances.types import ShownInstance
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.views.absence import of_cloud
 from roost.dashboard.views.host_stays import HostStay, stay_at, stays_of
-from roost.dashboard.views.moments import read_moment
 from roost.fleet import Fleet
 from roost.model.visibility import seen, seen_by_project, visible
 from roost.web.errors import NotFound
@@ -72,7 +71,7 @@ async def instance_view(
     history = known.told([visible(each, req.viewer) for each in known.runs])
     instance = await cloud.instances.find(uuid)
     stays = stays_of(history)
-    asked = None if req.query.at is None else read_moment(req.query.at)
+    asked = None if req.query.at is None else await service.past.time_of(req.query.at)
     claim: tuple[ProviderClaim, ...] = ()
     if instance is not None and instance.claim is not None:
         fleet = None if service.ledger is None else await service.ledger.current()

@@ -47,11 +47,11 @@ class ClassCapacity(msgspec.Struct, frozen=True):
 
 class PlaceCapacity(msgspec.Struct, frozen=True):
     """Capacity and use of the hosts of a zone or cell: used and capacity by class. ``up``: hosts that are
-    up."""
+    up, None if that is not known."""
 
     name: str
     hosts: int
-    up: int
+    up: int | None
     classes: Mapping[str, tuple[int, int]]
 
 
@@ -61,14 +61,14 @@ class OverviewView(msgspec.Struct, frozen=True, kw_only=True):
     ``version``: the commit that it shows, None without a ledger. ``hosts``: all; ``up``, ``disabled``: of
     these. ``instances``: their number by state, None without an API database. ``runs``: the decisions of the
     last minutes, None if the records cannot be counted. ``unknown``: parts that could not be read, each with
-    the reason.
+    the reason. ``past``: it is as of an earlier time, of which ``up`` and ``disabled`` are not kept.
     """
 
     at: float
     version: int | None
     hosts: int
-    up: int
-    disabled: int
+    up: int | None
+    disabled: int | None
     instances: Mapping[str, int] | None
     runs: RunSummary | None
     minutes: int
@@ -77,10 +77,16 @@ class OverviewView(msgspec.Struct, frozen=True, kw_only=True):
     zones: tuple[PlaceCapacity, ...]
     cells: tuple[PlaceCapacity, ...]
     unknown: Mapping[str, str] = {}
+    past: bool = False
 
 
 async def overview_view(service: DashboardService, req: Request) -> OverviewView:
-    """Return the overview as it is now, at most a second old."""
+    """Return the overview as it is now, at most a second old; or as of a moment."""
+    if req.query.at is not None:
+        # It makes the view that this module defines.
+        from roost.dashboard.views.overview_past import overview_at
+
+        return await overview_at(service, req.query.at)
     return await service.kept("overview", 1.0, lambda: _made(service))
 
 
@@ -112,8 +118,8 @@ async def _made(service: DashboardService) -> OverviewView:
         minutes=MINUTES,
         attention=attention.worst_first(found + attention.of_hosts(now)),
         classes=() if now.fleet is None else _classes(now.fleet),
-        zones=_places(now, [each.zone for each in now.layout.groups]) if known else (),
-        cells=_places(now, [each.cell for each in now.layout.groups]) if known else (),
+        zones=places(now, [each.zone for each in now.layout.groups]) if known else (),
+        cells=places(now, [each.cell for each in now.layout.groups]) if known else (),
         unknown=unknown,
     )
 
@@ -152,7 +158,7 @@ async def _audit(service: DashboardService, unknown: dict[str, str]) -> list[Att
 
 def _classes(fleet: Fleet) -> tuple[ClassCapacity, ...]:
     found = []
-    for name in sorted(fleet.inventoried_classes(), key=_order):
+    for name in sorted(fleet.inventoried_classes(), key=class_order):
         columns = fleet.inventory_columns(name)
         fleet.meter.spend_rows(columns.n)
         used, reserved, total = (
@@ -165,12 +171,13 @@ def _classes(fleet: Fleet) -> tuple[ClassCapacity, ...]:
     return tuple(found)
 
 
-def _order(name: str) -> tuple[int, bool, str]:
+def class_order(name: str) -> tuple[int, bool, str]:
+    """Return the key that sorts resource classes: the main ones first, then standard ones."""
     main = MAIN_CLASSES.index(name) if name in MAIN_CLASSES else len(MAIN_CLASSES)
     return main, not is_custom(name), name
 
 
-def _places(now: HostsNow, place_of: Sequence[str]) -> tuple[PlaceCapacity, ...]:
+def places(now: HostsNow, place_of: Sequence[str]) -> tuple[PlaceCapacity, ...]:
     """Return the capacity of hosts by place. ``place_of``: the place of each group of the layout."""
     names = sorted(set(place_of))
     number = {name: place for place, name in enumerate(names)}
@@ -181,7 +188,7 @@ def _places(now: HostsNow, place_of: Sequence[str]) -> tuple[PlaceCapacity, ...]
         for which in (np.ones(len(now), dtype=np.bool_), now.states != DOWN)
     )
     amounts: list[dict[str, tuple[int, int]]] = [{} for _ in names]
-    for each in sorted(now.classes, key=_order):
+    for each in sorted(now.classes, key=class_order):
         used, capacity = (
             np.bincount(code, weights=column, minlength=len(names)).astype(np.int64).tolist()
             for column in (now.amounts(each).used, now.amounts(each).capacity)

@@ -1,0 +1,78 @@
+"""The hosts as of a moment: those of now with the amounts of then, in the order of the present map."""
+
+from functools import cached_property
+
+import numpy as np
+
+from roost.dashboard.fleet.hosts import HostsNow, class_rank
+from roost.dashboard.past.node_columns import NodeColumns
+from roost.dashboard.past.past_moments import PastMoment
+from roost.dashboard.service import DashboardService
+from roost.fleet.columns import Bools, Int64
+from roost.fleet.host_levels import ClassAmounts
+from roost.scheduler.nodes.host_states import UP
+from roost.scheduler.nodes.node_amounts import TreeAmounts
+
+
+class HostsThen(HostsNow):
+    """All hosts of now, with their amounts as of a moment. Use it before the next ``await``.
+
+    Places, traits, aggregates and names are those of now. States are not kept: all hosts are shown as up.
+    """
+
+    def __init__(self, now: HostsNow, then: NodeColumns, moment: PastMoment) -> None:
+        self.__dict__.update(now.__dict__)
+        self.at = moment.at
+        self.states = np.full(len(now), UP, dtype=np.uint8)
+        self.columns = then
+        self._amounts: dict[str, TreeAmounts] = {}
+
+    @property
+    def version(self) -> int | None:
+        """The commit."""
+        return self.columns.version
+
+    @cached_property
+    def existed(self) -> Bools:
+        """True for hosts that placement had: bool[n]."""
+        return self.columns.existed(self.layout.nodes)
+
+    @property
+    def classes(self) -> list[str]:
+        """The resource classes that some provider had, the common ones first."""
+        return sorted(self.columns.columns.classes, key=class_rank)
+
+    def amounts(self, resource_class: str) -> TreeAmounts:
+        """Return the amounts of a class on each host."""
+        found = self._amounts.get(resource_class)
+        if found is None:
+            found = self._amounts[resource_class] = self.columns.amounts(resource_class, self.layout.nodes)
+        return found
+
+    def largest(self, resource_class: str) -> Int64:
+        """Return the most units of a class that one provider of each host had free: int64[n]."""
+        return self.columns.largest_free(resource_class, self.layout.nodes)
+
+    def amounts_of(self, position: int) -> dict[str, ClassAmounts] | None:
+        """Return the amounts of the host at a position, by class in order of name; None: it was not there."""
+        if not self.existed[position]:
+            return None
+        node = self.layout.nodes[position : position + 1]
+        found = {}
+        for name in sorted(self.columns.columns.classes):
+            capacity, used, reserved, total = (each.item(0) for each in self.columns.amounts(name, node))
+            if capacity or used or reserved or total:
+                found[name] = ClassAmounts(capacity, used, reserved, total)
+        return found
+
+
+async def hosts_shown(service: DashboardService, at: str | None, *, searched: bool = False) -> HostsNow:
+    """Return the hosts as of a moment that a page was asked for, or as they are now.
+
+    ``searched``: as in `FleetHosts.now`. Raises: `BadRequest`, `PastMissing`, `StorageError`.
+    """
+    if at is None:
+        return await service.hosts.now(searched=searched)
+    moment = await service.past.moment(at)
+    then = await service.past.nodes(moment.version)
+    return HostsThen(await service.hosts.now(searched=searched), then, moment)

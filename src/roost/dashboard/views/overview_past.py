@@ -1,0 +1,52 @@
+"""The overview as of an earlier time: capacity and use, of all hosts and by the places that they have now."""
+
+import msgspec
+import numpy as np
+
+from roost.dashboard.past.hosts_then import HostsThen, hosts_shown
+from roost.dashboard.past.node_columns import NodeColumns
+from roost.dashboard.service import DashboardService
+from roost.dashboard.views.overview import (
+    ClassCapacity,
+    OverviewView,
+    PlaceCapacity,
+    class_order,
+    places,
+)
+
+
+async def overview_at(service: DashboardService, at: str) -> OverviewView:
+    """Return the overview as of a moment. Raises: `BadRequest`, `PastMissing`."""
+    then = await hosts_shown(service, at)
+    assert isinstance(then, HostsThen)
+    return OverviewView(
+        at=then.at,
+        version=then.version,
+        hosts=int(then.existed.sum()),
+        up=None,
+        disabled=None,
+        instances=None,
+        runs=None,
+        minutes=0,
+        attention=(),
+        classes=_capacities(then.columns),
+        zones=_places(then, [each.zone for each in then.layout.groups]),
+        cells=_places(then, [each.cell for each in then.layout.groups]),
+        past=True,
+    )
+
+
+def _capacities(then: NodeColumns) -> tuple[ClassCapacity, ...]:
+    found = []
+    for name in sorted(then.columns.classes, key=class_order):
+        columns = then.columns.classes[name]
+        providers = int(((columns.total > 0) | (columns.used > 0)).sum())
+        # As now, an inventory with a capacity below 0 takes nothing away from others.
+        capacity = int(np.maximum(columns.capacity, 0).sum())
+        used, reserved, total = (int(each.sum()) for each in (columns.used, columns.reserved, columns.total))
+        found.append(ClassCapacity(name, used, capacity, reserved, total, providers))
+    return tuple(found)
+
+
+def _places(then: HostsThen, place_of: list[str]) -> tuple[PlaceCapacity, ...]:
+    return tuple(msgspec.structs.replace(each, up=None) for each in places(then, place_of))
