@@ -135,6 +135,7 @@ def test_pages_as_of_a_moment(tmp_path: Path) -> None:
                 assert (view["hosts"], view["version"], view["past"]) == (4, version, True)
                 assert sum(each["classes"].get("VCPU", [0])[0] for each in view["cells"]) == used
                 assert [each["hosts"] for each in view["cells"]] == [2, 2]
+                await _check_other_pages(client, version, used)
             page = (await client.get(f"/ui?at={one}")).text
             assert "time-bar past" in page and "Back to now" in page and f"at={one + 1}" in page
             assert "data-live-topic" not in page
@@ -144,3 +145,37 @@ def test_pages_as_of_a_moment(tmp_path: Path) -> None:
                 assert refused.status_code == 400 and text in refused.text
 
     asyncio.run(run())
+
+
+async def _check_other_pages(client: DashboardClient, version: int, used: int) -> None:
+    shown = await client.view(f"/ui/map?at={version}&class=VCPU")
+    assert (shown["totals"]["used"], shown["totals"]["capacity"], shown["version"]) == (used, 32, version)
+    assert shown["states"] == {}
+    levels = await client.get(f"/ui/map/levels?at={version}&class=VCPU")
+    assert sum(level > 0 for level in levels.content) == sum(
+        each["amounts"]["VCPU"]["used"] > 0
+        for each in (await client.view(f"/ui/hosts?at={version}"))["hosts"]
+    )
+    assert "x-roost-topic" not in levels.headers
+    hosts = (await client.view(f"/ui/hosts?at={version}"))["hosts"]
+    assert sum(each["amounts"]["VCPU"]["used"] for each in hosts) == used
+    held = []
+    for number, host in enumerate(hosts):
+        view = await client.view(f"/ui/hosts/{host['node']}?at={version}")
+        [provider] = view["tree"]["providers"]
+        by_class = {each["resource_class"]: each["used"] for each in provider["inventories"]}
+        assert by_class["VCPU"] == host["amounts"]["VCPU"]["used"]
+        held += view["holders"]["holders"]
+        about = await client.get(f"/ui/map/host?layout={shown['layout']}&index={number}&at={version}")
+        assert about.status_code == 200
+        page = await client.get(f"/ui/hosts/{host['node']}?at={version}")
+        assert page.status_code == 200 and "are not kept" in page.text
+    assert len(held) == used
+    for each in held:
+        claim = (await client.view(f"/ui/instances/{each['consumer']}?at={version}"))["claim"]
+        assert [part["amounts"]["VCPU"] for part in claim] == [1]
+    for address in ("/ui/map", "/ui/hosts", f"/ui/instances/{held[0]['consumer']}"):
+        page = await client.get(f"{address}?at={version}")
+        assert page.status_code == 200 and "time-bar past" in page.text, address
+    gone = await client.get(f"/ui/hosts/{hosts[0]['node']}?at=1")
+    assert gone.status_code == 404 and "there was no host" in gone.text

@@ -14,6 +14,13 @@ from roost.storage import read_identity
 ROWS_AT_ONCE = 50
 """Commits fetched together. A limit of bytes is exceeded by these at most."""
 
+ENDS = sa.select(
+    sa.select(sa.func.min(commits.c.seq)).scalar_subquery(),
+    sa.select(sa.func.max(commits.c.seq)).scalar_subquery(),
+)
+"""The numbers of the oldest and the newest kept commit. Two subqueries, because SQLite reads the whole table
+for two aggregates of one query."""
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Change]).decode
 
@@ -60,8 +67,7 @@ def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) 
     ``most_bytes`` is compared with the changes in UTF-8. If the next commit was trimmed, none is returned:
     then ``oldest`` is more than ``seq + 1``. The connection's transaction must see one snapshot.
     """
-    ends = sa.select(sa.func.min(commits.c.seq), sa.func.max(commits.c.seq))
-    oldest, head = connection.execute(ends).one()
+    oldest, head = connection.execute(ENDS).one()
     found: list[Commit] = []
     size = 0
     at = seq

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
-from roost.ledger.feed import decode_changes
+from roost.ledger.feed import ENDS, decode_changes
 from roost.ledger.load import load
 from roost.ledger.tables import commits
 from roost.model.change import Change
@@ -87,8 +87,7 @@ class PastFleet:
         return decode_changes(found[0][2]) if found else None
 
     async def _why(self, version: int, missing: int) -> str:
-        ends = sa.select(sa.func.min(commits.c.seq), sa.func.max(commits.c.seq))
-        oldest, newest = await self._database.read(lambda connection: connection.execute(ends).one())
+        oldest, newest = await self._database.read(lambda connection: connection.execute(ENDS).one())
         if oldest is None:
             return f"commit {missing} is not kept: no commit is"
         return (

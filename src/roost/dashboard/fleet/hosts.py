@@ -48,8 +48,11 @@ class HostsNow:
     """All hosts at one moment. Use it before the next ``await``: the fleet changes with later commits.
 
     ``fleet``: None: placement is reached over HTTP, and nothing is known of amounts. ``at``: seconds since
-    the epoch. ``states``: numbers of `roost.scheduler.nodes.host_states.STATES`.
+    the epoch. ``states``: numbers of `roost.scheduler.nodes.host_states.STATES`. ``states_known``: False for
+    a moment whose states are not kept.
     """
+
+    states_known = True
 
     def __init__(
         self,

@@ -65,13 +65,14 @@ class KeptLevels:
             made, of, found = kept
             if at - made < KEPT_SECONDS and of == version and found.layout == now.layout.version:
                 return found
-        found = self._made(now, selection, None if kept is None else kept[2])
+        found = self.made(now, selection, None if kept is None else kept[2])
         self._kept[selection] = at, version, found
         if len(self._kept) > MOST_MAPS:
             self._kept.popitem(last=False)
         return found
 
-    def _made(self, now: HostsNow, selection: MapSelection, before: MapBytes | None) -> MapBytes:
+    def made(self, now: HostsNow, selection: MapSelection, before: MapBytes | None = None) -> MapBytes:
+        """Return the bytes of a map without keeping them. ``before``: the last ones of the selection."""
         name = selection.class_of(now)
         levels = map_levels(now, selection.by, name, selection.chosen(now, self._hosts))
         scale = scale_of(now, selection.by, name)

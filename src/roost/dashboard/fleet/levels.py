@@ -47,7 +47,7 @@ class MapScale(msgspec.Struct, frozen=True):
 def map_levels(now: HostsNow, by: Shown, resource_class: str, chosen: Bools | None) -> Levels:
     """Return the byte of each host: uint8[n]. ``chosen``: the hosts of the filter, None: all."""
     if by == "state":
-        found: Levels = np.zeros(len(now), dtype=np.uint8)
+        found: Levels = np.full(len(now), 0 if now.states_known else NO_LEVEL, dtype=np.uint8)
     else:
         amounts = now.amounts(resource_class)
         capacity, used = amounts.capacity, amounts.used

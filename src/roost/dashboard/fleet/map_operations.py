@@ -15,6 +15,7 @@ from roost.dashboard.fleet.criteria import NOWHERE, Text
 from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.fleet.map_query import MapQuery
 from roost.dashboard.html.values import amount, percent
+from roost.dashboard.past.hosts_then import hosts_shown
 from roost.dashboard.service import FLEET_RULE, DashboardService
 from roost.scheduler.nodes.host_states import STATES
 from roost.web.errors import Conflict, NotFound
@@ -58,6 +59,7 @@ class MapHostQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     layout: LayoutId
     index: Annotated[int, Meta(ge=0, le=10**9)]
+    at: Annotated[str, Meta(max_length=40)] | None = None
 
 
 class MapSearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -128,12 +130,13 @@ async def show_layout(service: DashboardService, req: Request, resp: Response) -
 async def show_levels(service: DashboardService, req: Request, resp: Response) -> None:
     """Show the byte of each host, with the commit, the scale and the topic of changes in the head."""
     query: LevelsQuery = req.query
-    now = await service.hosts.now(searched=bool(query.criteria.search))
+    now = await hosts_shown(service, query.at, searched=bool(query.criteria.search))
     _check(now, query.layout or now.layout.version)
     selection = query.selection
-    found = service.levels.of(now, selection)
+    found = service.levels.of(now, selection) if query.at is None else service.levels.made(now, selection)
     resp.set_header("x-roost-commit", f"{found.commit:.10g}")
-    resp.set_header("x-roost-topic", selection.topic)
+    if query.at is None:
+        resp.set_header("x-roost-topic", selection.topic)
     resp.set_header(
         "x-roost-scale", msgspec.json.encode(found.scale).decode().encode("ascii", "replace").decode()
     )
@@ -150,7 +153,7 @@ async def show_levels(service: DashboardService, req: Request, resp: Response) -
 async def show_map_host(service: DashboardService, req: Request, resp: Response) -> MapHost:
     """Show the host at a position of a layout."""
     query: MapHostQuery = req.query
-    now = await service.hosts.now()
+    now = await hosts_shown(service, query.at)
     _check(now, query.layout)
     if query.index >= len(now):
         raise NotFound(f"The layout has {len(now)} hosts.")
@@ -181,7 +184,10 @@ def map_host(now: HostsNow, position: int) -> MapHost:
     table, index = now.table, now.layout.nodes.item(position)
     group = now.group_at(position)
     node = table.nodes[index]
-    facts = [("State", STATES[now.states.item(position)]), ("Zone", group.zone)]
+    facts: list[tuple[str, str]] = []
+    if now.states_known:
+        facts.append(("State", STATES[now.states.item(position)]))
+    facts.append(("Zone", group.zone))
     facts += [(label, value) for label, value in (("Rack", group.label), ("Cell", group.cell)) if value]
     amounts = now.amounts_of(position)
     if amounts is not None:

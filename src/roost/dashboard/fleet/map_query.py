@@ -9,10 +9,10 @@ from roost.dashboard.fleet.criteria import HostCriteria, Text
 from roost.dashboard.fleet.groups import GroupedBy, GroupSort
 from roost.dashboard.fleet.levels import Shown
 from roost.dashboard.fleet.selection import MapSelection
-from roost.dashboard.page import PageQuery
+from roost.dashboard.page import TimedQuery
 
 
-class MapQuery(PageQuery, forbid_unknown_fields=True, kw_only=True):
+class MapQuery(TimedQuery, forbid_unknown_fields=True, kw_only=True):
     """The query of the map: what it shows, the filter, the selected host, and the table of groups.
 
     ``host``: the root provider of the host that is selected at first.

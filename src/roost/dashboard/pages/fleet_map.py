@@ -130,6 +130,8 @@ def _ratio(capacity: int, usable: int) -> str:
 
 
 def _states(view: FleetMapView) -> h.Node:
+    if view.past is not None:
+        return "states of then are not kept"
     marks = {"up": "ok", "disabled": "off", "down": "fails"}
     return [
         (
@@ -149,8 +151,8 @@ def _picture(view: FleetMapView) -> h.Node:
         ".map",
         data_map=True,
         data_layout_url=addresses.MAP_LAYOUT,
-        data_levels_url=addresses.MAP_LEVELS,
-        data_host_url=addresses.MAP_HOST,
+        data_levels_url=addresses.with_query(addresses.MAP_LEVELS, at=view.past),
+        data_host_url=addresses.with_query(addresses.MAP_HOST, at=view.past),
         data_find_url=addresses.MAP_FIND,
         data_scale=scale,
         data_selected=None if view.selected is None else f"{view.selected}",
@@ -173,9 +175,11 @@ def _picture(view: FleetMapView) -> h.Node:
 
 def _form(view: FleetMapView) -> h.Node:
     choices, criteria = view.choices, view.criteria
-    everything = addresses.with_query(addresses.MAP, by=view.by, **{"class": view.resource_class})
+    shown = {"by": view.by, "class": view.resource_class, "at": view.past}
+    everything = addresses.with_query(addresses.MAP, **shown)
     classes = [(each, each) for each in choices.classes]
     return h.form(".filter-form", action=addresses.MAP, data_map_form=True)[
+        h.input(type="hidden", name="at", value=view.past) if view.past is not None else None,
         choice_field("by", "Colour", view.by, SHOWN.items(), every=None),
         choice_field("class", "Class", view.resource_class, classes, every=None),
         choice_field("zone", "Zone", criteria.zone, [(each, each) for each in choices.zones], every="all"),
@@ -307,6 +311,7 @@ def _self(view: FleetMapView, **changed: object) -> str:
         "group": view.group,
         "sort": view.sort,
         "page": view.page,
+        "at": view.past,
         **changed,
     }
     plain = {"by": "used", "group": "place", "sort": "share", "page": 1}
@@ -317,7 +322,7 @@ def _self(view: FleetMapView, **changed: object) -> str:
 
 def _hosts(view: FleetMapView, **more: str) -> str:
     """Return the address of the list of the hosts that the filter chooses."""
-    given = {**msgspec.structs.asdict(view.criteria), "class": view.resource_class, **more}
+    given = {**msgspec.structs.asdict(view.criteria), "class": view.resource_class, "at": view.past, **more}
     return addresses.with_query(addresses.HOSTS, **given)
 
 

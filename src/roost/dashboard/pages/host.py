@@ -17,7 +17,7 @@ from roost.dashboard.pages.host_history import attempts_section, events_section
 from roost.dashboard.pages.host_tree import tree_section, use_section
 from roost.dashboard.pages.hosts import MARKS
 from roost.dashboard.service import FLEET_RULE
-from roost.dashboard.views.host import HostPageQuery, HostPageView, WhyDisabled, host_view
+from roost.dashboard.views.host import HostPageQuery, HostPageView, PastOfHost, WhyDisabled, host_view
 from roost.dashboard.views.host_holders import HOLDERS_ON_A_PAGE, Holder
 from roost.web.policy import Rule
 
@@ -30,6 +30,8 @@ _DISABLED: Final = {
 
 
 def _host(view: HostPageView, viewing: Viewing) -> h.Node:
+    if view.past is not None:
+        return _past(view, view.past)
     return live_region(
         viewing,
         "host",
@@ -44,6 +46,27 @@ def _host(view: HostPageView, viewing: Viewing) -> h.Node:
         h.div(".grid.two")[attempts_section(view), events_section(view)],
         pause=5_000,
     )
+
+
+def _past(view: HostPageView, past: PastOfHost) -> h.Node:
+    """The host as of a moment. The links lead to the commits that changed it."""
+    here = addresses.host(view.node)
+    links = [
+        h.a(".button", href=addresses.with_query(here, at=commit))[text]
+        for text, commit in (
+            ("Its change before", None if past.previous is None else past.previous - 1),
+            ("Its next change", past.next),
+        )
+        if commit is not None
+    ]
+    lead = f"Its providers and consumers as of commit {number(view.version or 0)}."
+    return h.div(".region")[
+        page_head(view.name, lead, crumbs=_crumbs(view), actions=links),
+        h.div(".grid.side")[h.div[use_section(view)], h.div[_facts(view)]],
+        tree_section(view),
+        _holders(view),
+        h.p(".muted")["State, hardware and reports of its agent are not kept: its page of now has them."],
+    ]
 
 
 def _crumbs(view: HostPageView) -> tuple[tuple[str, str], ...]:
@@ -162,7 +185,7 @@ def _facts(view: HostPageView) -> h.Node:
         h.h2("#facts")["Facts"],
         h.dl(".facts")[[(h.dt[label], h.dd[value]) for label, value in facts]],
         None
-        if report is not None or view.state is not None
+        if report is not None or view.state is not None or view.past is not None
         else h.p(".muted")["Nothing but placement's data is known."],
     ]
 
@@ -209,7 +232,9 @@ def _holders(view: HostPageView) -> h.Node:
             holders.total,
             holders.page,
             HOLDERS_ON_A_PAGE,
-            lambda page: addresses.with_query(addresses.host(view.node), page=page),
+            lambda page: addresses.with_query(
+                addresses.host(view.node), page=page, at=None if view.past is None else view.past.asked
+            ),
             label="Pages of consumers",
         ),
     ]

@@ -72,7 +72,7 @@ def _lead(view: HostsView) -> h.Node:
     of_all = "" if not view.criteria.any else f" of {number(view.all_hosts)}"
     counts = [
         (", " if place else ": ", f"{number(view.states[state])} {state}")
-        for place, state in enumerate(each for each in STATES if view.states[each])
+        for place, state in enumerate(each for each in STATES if view.states.get(each))
     ]
     return [f"{number(view.matching)}{of_all} hosts", counts, "."]
 
@@ -95,7 +95,7 @@ def _form(view: HostsView) -> h.Node:
         )
         if view.known_classes
         else None,
-        kept=[("sort", None if view.sort == "name" else view.sort)],
+        kept=[("sort", None if view.sort == "name" else view.sort), ("at", view.past)],
     )
 
 
@@ -150,12 +150,12 @@ def _row(view: HostsView, each: HostRow) -> h.Element:
     failed = each.failed_builds if each.failures is None else each.failures
     return h.tr[
         h.th(scope="row", data_label="Host")[
-            h.a(".name", href=addresses.host(each.node))[name(each.name)],
+            h.a(".name", href=addresses.with_query(addresses.host(each.node), at=view.past))[name(each.name)],
             each.nodename and (" ", h.span(".muted")[name(each.nodename)]),
         ],
         cell(
             "State",
-            h.span(class_=f"state-{MARKS[each.state]}")[each.state],
+            h.span(class_=f"state-{MARKS[each.state]}")[each.state] if each.state is not None else "not kept",
             h.span(".chip.state-look")["not in placement"]
             if not each.placed and view.version is not None
             else None,
@@ -195,6 +195,7 @@ def _self(view: HostsView, **changed: object) -> str:
         "class": view.resource_class,
         "sort": view.sort,
         "page": view.page,
+        "at": view.past,
         **changed,
     }
     plain = {"sort": "name", "page": 1}
@@ -206,7 +207,7 @@ def _self(view: HostsView, **changed: object) -> str:
 def _map(view: HostsView) -> str:
     fields = msgspec.structs.asdict(view.criteria)
     shown = {key: fields[key] for key in ("zone", "rack", "cell", "trait", "aggregate")}
-    return addresses.with_query(addresses.MAP, **shown, **{"class": view.resource_class})
+    return addresses.with_query(addresses.MAP, **shown, at=view.past, **{"class": view.resource_class})
 
 
 HOSTS: Final = Page(

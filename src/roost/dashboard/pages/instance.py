@@ -229,11 +229,16 @@ def _request(request_id: str) -> h.Node:
 
 
 def _claim(view: InstanceView) -> h.Node:
-    if not view.claim:
+    if view.claim_missing is not None:
+        words = f"What it held then is not known: {view.claim_missing}."
+    elif not view.claim:
         return None
+    else:
+        held = "holds" if view.asked is None else "held then"
+        words = f"The amounts that it {held} in placement, by provider."
     return h.section(".card", aria_labelledby="claim")[
-        h.h2("#claim")["Claim"],
-        h.p(".muted")["The amounts that it holds in placement, by provider."],
+        h.h2("#claim")["Claim" if view.asked is None else "Claim then"],
+        h.p(".muted")[words],
         [_provider(each) for each in view.claim],
     ]
 

@@ -21,6 +21,7 @@ class HostsThen(HostsNow):
     """
 
     def __init__(self, now: HostsNow, then: NodeColumns, moment: PastMoment) -> None:
+        self.states_known = False
         self.__dict__.update(now.__dict__)
         self.at = moment.at
         self.states = np.full(len(now), UP, dtype=np.uint8)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.ledger.feed import ENDS
 from roost.ledger.tables import commits
 from roost.web.errors import BadRequest, NotFound
 
@@ -98,7 +99,7 @@ def moment_of(connection: Connection, text: str) -> PastMoment:
 
 def kept_commits(connection: Connection) -> KeptCommits:
     """Return the range of commits that are kept."""
-    oldest, newest = connection.execute(_ENDS).one()
+    oldest, newest = connection.execute(ENDS).one()
     if newest is None:
         return KeptCommits(0, 0.0, 0, 0.0)
     return KeptCommits(
@@ -159,7 +160,6 @@ def _seconds(text: str) -> float:
     return (when.replace(tzinfo=UTC) if when.tzinfo is None else when).timestamp()
 
 
-_ENDS: Final = sa.select(sa.func.min(commits.c.seq), sa.func.max(commits.c.seq))
 _STAMP: Final = sa.select(commits.c.committed_at).where(
     commits.c.seq == sa.bindparam("seq", type_=sa.BigInteger)
 )

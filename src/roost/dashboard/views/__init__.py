@@ -13,6 +13,7 @@ host           a host
 host_hardware  its NUMA cells and devices
 host_history   its builds and events
 host_holders   the consumers of its providers
+host_past      a host as of an earlier time
 host_stays     the stays of an instance on hosts, by its history
 host_tree      its provider tree
 hosts          the list of hosts

@@ -9,6 +9,7 @@ from roost.dashboard.fleet.groups import GroupedBy, GroupSort, HostGroupRow, gro
 from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.fleet.levels import MapScale, Shown, scale_of
 from roost.dashboard.fleet.map_query import MapQuery
+from roost.dashboard.past.hosts_then import hosts_shown
 from roost.dashboard.service import DashboardService
 from roost.scheduler.nodes.host_states import STATES
 from roost.web.request import Request
@@ -35,7 +36,7 @@ class FleetMapView(msgspec.Struct, frozen=True, kw_only=True):
     ``hosts``: those that the filter chooses, ``all_hosts`` without it; of the chosen ones the number by
     state. ``totals``: None without a ledger. ``groups``: those of the page, ``all_groups`` the number of all.
     ``fullest``: the group with the largest share in use. ``selected``: the position of the
-    selected host.
+    selected host. ``past``: the moment that was asked for, None for now; ``states`` of then are not kept.
     """
 
     at: float
@@ -57,12 +58,13 @@ class FleetMapView(msgspec.Struct, frozen=True, kw_only=True):
     fullest: HostGroupRow | None
     choices: FilterChoices
     selected: int | None = None
+    past: str | None = None
 
 
 async def fleet_map_view(service: DashboardService, req: Request) -> FleetMapView:
-    """Return the map as it is now."""
+    """Return the map as it is now, or as of a moment."""
     query: MapQuery = req.query
-    now = await service.hosts.now()
+    now = await hosts_shown(service, query.at)
     selection = query.selection
     found = selection.chosen(now, service.hosts)
     name = selection.class_of(now)
@@ -74,6 +76,7 @@ async def fleet_map_view(service: DashboardService, req: Request) -> FleetMapVie
     counts = {
         state: int(((now.states == number) if found is None else (now.states == number) & found).sum())
         for number, state in enumerate(STATES)
+        if now.states_known
     }
     fullest = max(groups, key=lambda each: each.share, default=None)
     return FleetMapView(
@@ -96,6 +99,7 @@ async def fleet_map_view(service: DashboardService, req: Request) -> FleetMapVie
         fullest=fullest if fullest is not None and fullest.share > 0 else None,
         choices=filter_choices(now),
         selected=_selected(now, query.host),
+        past=query.at,
     )
 
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from roost.conductor.hosts.lookup import Located
 from roost.dashboard.fleet.hosts import HostsNow
-from roost.dashboard.page import PageQuery
+from roost.dashboard.page import TimedQuery
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.views.host_hardware import HostHardware, host_hardware
 from roost.dashboard.views.host_history import HostHistory, read_history
@@ -28,7 +28,7 @@ MOST_ROWS: Final = 5_000
 """Providers of a tree whose consumers are listed at most."""
 
 
-class HostPageQuery(PageQuery, forbid_unknown_fields=True, kw_only=True):
+class HostPageQuery(TimedQuery, forbid_unknown_fields=True, kw_only=True):
     """The query of a host. ``page``: of its consumers."""
 
     page: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
@@ -55,6 +55,18 @@ class WhyDisabled(msgspec.Struct, frozen=True):
     at: float | None = None
 
 
+class PastOfHost(msgspec.Struct, frozen=True):
+    """The moment of a host that is shown as it was. ``asked``: the moment as it was asked for.
+
+    ``previous``: the last commit up to it that changed the host; ``next``: the first one after it; None if
+    the index has none.
+    """
+
+    asked: str
+    previous: int | None
+    next: int | None
+
+
 class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
     """A host.
 
@@ -62,7 +74,7 @@ class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
     None: only up or down is known. ``silent_cell``: its cell does not answer. ``tree``: None: placement has
     no such provider, or (``version`` None) is reached over HTTP. ``session``: since when its agent has the
     present session. ``held``: why its agent carries out no orders. ``unknown``: parts that cannot be shown,
-    with the reason.
+    with the reason. ``past``: it is as of a moment: there are no states, hardware and history then.
     """
 
     at: float
@@ -88,12 +100,18 @@ class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
     hardware: HostHardware | None = None
     history: HostHistory
     unknown: dict[str, str] = {}
+    past: PastOfHost | None = None
 
 
 async def host_view(service: DashboardService, req: Request, uuid: str) -> HostPageView:
-    """Return a host as it is now. Raises `NotFound`."""
+    """Return a host as it is now, or as of a moment. Raises `NotFound`."""
     query: HostPageQuery = req.query
     now = await service.hosts.now()
+    if query.at is not None:
+        # It makes the view that this module defines.
+        from roost.dashboard.views.host_past import host_at
+
+        return await host_at(service, now, uuid, query.at, query.page)
     index = service.table.index_of_node(uuid)
     row = -1 if now.fleet is None else now.fleet.find_row(uuid)
     if index is None and (row < 0 or now.fleet is None or now.fleet.parent.item(row) >= 0):

@@ -45,10 +45,11 @@ def read_holders(connection: Connection, rows: Sequence[int], page: int) -> Hold
     if page > last:
         return read_holders(connection, rows, last)
     held = held_by(connection, uuids)
-    return Holders(total, page, tuple(_holder(held[each]) for each in uuids if each in held))
+    return Holders(total, page, tuple(holder_of(held[each]) for each in uuids if each in held))
 
 
-def _holder(held: Held) -> Holder:
+def holder_of(held: Held) -> Holder:
+    """Return a consumer with what it holds."""
     consumer = held.consumer
     return Holder(
         consumer=consumer.uuid,

@@ -12,7 +12,8 @@ from roost.dashboard import addresses
 from roost.dashboard.conventions import wants_json
 from roost.dashboard.fleet.criteria import HostCriteria, Text, chosen, filter_choices
 from roost.dashboard.fleet.hosts import HostsNow, class_rank
-from roost.dashboard.page import PageQuery
+from roost.dashboard.page import TimedQuery
+from roost.dashboard.past.hosts_then import hosts_shown
 from roost.dashboard.service import DashboardService
 from roost.fleet.columns import Bools, Float64, Rows, largest
 from roost.records import RecordsError
@@ -32,7 +33,7 @@ MOST_COLUMNS: Final = 3
 """Resource classes that have a column at most."""
 
 
-class HostListQuery(PageQuery, forbid_unknown_fields=True, kw_only=True):
+class HostListQuery(TimedQuery, forbid_unknown_fields=True, kw_only=True):
     """The query of the list of hosts. ``resource_class``: the one that ``used`` and ``free`` sort by."""
 
     search: Text = ""
@@ -72,7 +73,7 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
 
     ``node``: its root provider. ``nodename``: None if it is the host's name. ``failures``: failed builds of
     the last day; None: they are not counted. ``failed_builds``: since the last successful one, as the host
-    reports. ``placed``: placement has a provider of it.
+    reports. ``placed``: placement has a provider of it. ``state``: None as of a moment, as it is not kept.
     """
 
     name: str
@@ -81,7 +82,7 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
     zone: str
     rack: str
     cell: str
-    state: HostState
+    state: HostState | None
     instances: int
     failures: int | None
     failed_builds: int
@@ -116,14 +117,15 @@ class HostsView(msgspec.Struct, frozen=True, kw_only=True):
     aggregates: tuple[str, ...]
     failures_unknown: str | None
     exact: str | None = None
+    past: str | None = None
 
 
 async def hosts_view(service: DashboardService, req: Request) -> HostsView:
-    """Return a page of the list of hosts as it is now."""
+    """Return a page of the list of hosts as it is now, or with the use as of a moment."""
     query: HostListQuery = req.query
     criteria = query.criteria
     of_day, unknown = await failures_of_day(service)
-    now = await service.hosts.now(searched=bool(criteria.search))
+    now = await hosts_shown(service, query.at, searched=bool(criteria.search))
     exact = _exact(now, criteria.search)
     if exact is not None and not wants_json(req):
         raise falcon.HTTPSeeOther(exact)
@@ -146,7 +148,7 @@ async def hosts_view(service: DashboardService, req: Request) -> HostsView:
         page=page,
         all_hosts=len(now),
         matching=matching,
-        states=dict(zip(STATES, counts, strict=True)),
+        states=dict(zip(STATES, counts, strict=True)) if now.states_known else {},
         hosts=rows,
         classes=_columns(rows, name),
         known_classes=choices.classes,
@@ -157,6 +159,7 @@ async def hosts_view(service: DashboardService, req: Request) -> HostsView:
         aggregates=choices.aggregates,
         failures_unknown=unknown,
         exact=exact,
+        past=query.at,
     )
 
 
@@ -226,7 +229,7 @@ def _row(now: HostsNow, position: int, failures: dict[int, int] | None) -> HostR
         zone=group.zone,
         rack=group.label,
         cell=group.cell,
-        state=STATES[now.states.item(position)],
+        state=STATES[now.states.item(position)] if now.states_known else None,
         instances=table.report(index).num_instances + (0 if claims is None else claims.instances),
         failures=None if failures is None else failures.get(position, 0),
         failed_builds=int(table.failed_builds.item(index)),

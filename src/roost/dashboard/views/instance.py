@@ -4,6 +4,7 @@ import msgspec
 
 from roost.conductor.history.types import InstanceHistory
 from roost.conductor.instances.types import ShownInstance
+from roost.dashboard.past.past_moments import PastMissing
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.views.absence import of_cloud
 from roost.dashboard.views.host_stays import HostStay, stay_at, stays_of
@@ -28,7 +29,8 @@ class InstanceView(msgspec.Struct, frozen=True, kw_only=True):
     """An instance, with its history. ``now``: seconds since the epoch.
 
     ``instance``: None if nothing is left of it. ``claim``: what it holds in placement. ``stays``: the hosts
-    that it was on. ``asked``: the time that was asked for, and ``then``: the stay at that time.
+    that it was on. ``asked``: the time that was asked for, and ``then``: the stay at that time. ``claim`` is
+    of that time then; ``claim_missing``: why it is not known.
     """
 
     now: float
@@ -37,6 +39,7 @@ class InstanceView(msgspec.Struct, frozen=True, kw_only=True):
     history: InstanceHistory
     stays: tuple[HostStay, ...]
     claim: tuple[ProviderClaim, ...] = ()
+    claim_missing: str | None = None
     asked: float | None = None
     then: HostStay | None = None
 
@@ -76,6 +79,9 @@ async def instance_view(
     if instance is not None and instance.claim is not None:
         fleet = None if service.ledger is None else await service.ledger.current()
         claim = _claim(instance.claim, fleet)
+    missing = None
+    if req.query.at is not None and service.is_operator(req.identity):
+        claim, missing = await _claim_at(service, uuid, req.query.at)
     return InstanceView(
         now=service.clock(),
         uuid=uuid,
@@ -83,9 +89,32 @@ async def instance_view(
         history=history,
         stays=stays,
         claim=claim,
+        claim_missing=missing,
         asked=asked,
         then=None if asked is None else stay_at(stays, asked),
     )
+
+
+async def _claim_at(
+    service: DashboardService, uuid: str, at: str
+) -> tuple[tuple[ProviderClaim, ...], str | None]:
+    """Return what an instance held as of a moment; or why that is not known."""
+    try:
+        moment = await service.past.moment(at)
+        found = await service.past.consumer(uuid, moment.version)
+    except PastMissing as error:
+        return (), str(error)
+    if found.holder is None:
+        return (), None
+    parts = (
+        ProviderClaim(
+            provider=provider,
+            name=found.places[provider].name if provider in found.places else None,
+            amounts=dict(sorted(amounts.items())),
+        )
+        for provider, amounts in found.holder.allocations.items()
+    )
+    return tuple(sorted(parts, key=lambda each: (each.name or "", each.provider))), None
 
 
 def _claim(claim: dict[str, dict[str, int]], fleet: Fleet | None) -> tuple[ProviderClaim, ...]:
