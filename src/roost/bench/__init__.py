@@ -25,6 +25,7 @@ requests          the kinds of requests that ``decide`` measures
 decisions         loops of decisions that ``decide`` and ``limits`` time
 memory_fleet      a fleet in memory, from its description
 bulk_load         a database, from the description of its fleet
+past_history      commits of a day in such a database
 store             databases that are kept and copied
 
 Services and load:

@@ -17,8 +17,9 @@ from roost.dashboard.pages.host_history import attempts_section, events_section
 from roost.dashboard.pages.host_tree import tree_section, use_section
 from roost.dashboard.pages.hosts import MARKS
 from roost.dashboard.service import FLEET_RULE
-from roost.dashboard.views.host import HostPageQuery, HostPageView, PastOfHost, WhyDisabled, host_view
+from roost.dashboard.views.host import HostPageQuery, HostPageView, PastOfHost, WhyDisabled
 from roost.dashboard.views.host_holders import HOLDERS_ON_A_PAGE, Holder
+from roost.dashboard.views.host_past import host_shown
 from roost.web.policy import Rule
 
 _DISABLED: Final = {
@@ -265,7 +266,7 @@ def _holder_row(holder: Holder, providers: dict[str, str]) -> h.Element:
 HOST: Final = Page(
     f"{addresses.HOSTS}/{{uuid}}",
     Rule(FLEET_RULE),
-    host_view,
+    host_shown,
     _host,
     lambda view: view.name,
     here=addresses.HOSTS,

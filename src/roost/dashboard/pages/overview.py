@@ -18,8 +18,8 @@ from roost.dashboard.views.overview import (
     ClassCapacity,
     OverviewView,
     PlaceCapacity,
-    overview_view,
 )
+from roost.dashboard.views.overview_past import overview_shown
 from roost.web.policy import Rule
 
 MOST_FINDINGS = 8
@@ -297,7 +297,7 @@ def _share(name: str, classes: Mapping[str, tuple[int, int]]) -> h.Node:
 OVERVIEW: Final = Page(
     addresses.ROOT,
     Rule(FLEET_RULE),
-    overview_view,
+    overview_shown,
     _overview,
     lambda _: "Overview",
     here=addresses.ROOT,

@@ -9,7 +9,8 @@ Moments and views:
     things_past   hosts and consumers as they were
     past_reader   the parts of providers and consumers as they were
     fleet_columns  amounts of all providers as they were
-    node_columns  amounts of compute nodes as they were
+    past_nodes    amounts of compute nodes as they were
+    hosts_then    the hosts of now with the amounts of then
     row_keys      the keys of providers by row
     present_rows  rows of single providers, read from the tables
 

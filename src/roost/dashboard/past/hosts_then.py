@@ -5,8 +5,8 @@ from functools import cached_property
 import numpy as np
 
 from roost.dashboard.fleet.hosts import HostsNow, class_rank
-from roost.dashboard.past.node_columns import NodeColumns
 from roost.dashboard.past.past_moments import PastMoment
+from roost.dashboard.past.past_nodes import PastNodes
 from roost.dashboard.service import DashboardService
 from roost.fleet.columns import Bools, Int64
 from roost.fleet.host_levels import ClassAmounts
@@ -20,7 +20,7 @@ class HostsThen(HostsNow):
     Places, traits, aggregates and names are those of now. States are not kept: all hosts are shown as up.
     """
 
-    def __init__(self, now: HostsNow, then: NodeColumns, moment: PastMoment) -> None:
+    def __init__(self, now: HostsNow, then: PastNodes, moment: PastMoment) -> None:
         self.states_known = False
         self.__dict__.update(now.__dict__)
         self.at = moment.at

@@ -11,7 +11,6 @@ from roost.dashboard.past.index_block import block_of
 from roost.dashboard.past.index_entries import EntryCollector
 from roost.dashboard.past.index_keeper import IndexKeeper
 from roost.dashboard.past.index_view import IndexView
-from roost.dashboard.past.node_columns import NodeColumns, NodeKeys
 from roost.dashboard.past.past_moments import (
     PastMissing,
     PastMoment,
@@ -22,6 +21,7 @@ from roost.dashboard.past.past_moments import (
     not_kept,
     number_or_time,
 )
+from roost.dashboard.past.past_nodes import NodeKeys, PastNodes
 from roost.dashboard.past.row_keys import RowKeys
 from roost.dashboard.past.things_past import ConsumerAsOf, HostAsOf, consumer_at, host_at
 from roost.ledger import Ledger
@@ -146,10 +146,10 @@ class PastReads:
             self._columns.popitem(last=False)
         return kept
 
-    async def nodes(self, version: int) -> NodeColumns:
+    async def nodes(self, version: int) -> PastNodes:
         """Return the amounts of all nodes of now as of a commit. Raises: `PastMissing`."""
         columns = await self.columns(version)
-        return NodeColumns(columns, columns.places(await self._node_keys.keys()))
+        return PastNodes(columns, columns.places(await self._node_keys.keys()))
 
     async def time_of(self, at: str) -> float:
         """Return the time that a text names, in seconds since the epoch; of a commit, its time.

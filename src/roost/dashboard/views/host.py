@@ -104,14 +104,9 @@ class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def host_view(service: DashboardService, req: Request, uuid: str) -> HostPageView:
-    """Return a host as it is now, or as of a moment. Raises `NotFound`."""
+    """Return a host as it is now. Raises `NotFound`."""
     query: HostPageQuery = req.query
     now = await service.hosts.now()
-    if query.at is not None:
-        # It makes the view that this module defines.
-        from roost.dashboard.views.host_past import host_at
-
-        return await host_at(service, now, uuid, query.at, query.page)
     index = service.table.index_of_node(uuid)
     row = -1 if now.fleet is None else now.fleet.find_row(uuid)
     if index is None and (row < 0 or now.fleet is None or now.fleet.parent.item(row) >= 0):

@@ -3,18 +3,27 @@
 from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.past.past_moments import iso
 from roost.dashboard.service import DashboardService
-from roost.dashboard.views.host import HostPageView, PastOfHost
+from roost.dashboard.views.host import HostPageQuery, HostPageView, PastOfHost, host_view
 from roost.dashboard.views.host_history import HostHistory
 from roost.dashboard.views.host_holders import HOLDERS_ON_A_PAGE, Holders, holder_of
 from roost.dashboard.views.host_tree import provider_tree
 from roost.web.errors import NotFound
+from roost.web.request import Request
 
 
-async def host_at(service: DashboardService, now: HostsNow, uuid: str, at: str, page: int) -> HostPageView:
-    """Return a host as of a moment. ``now``: used before the first ``await``.
+async def host_shown(service: DashboardService, req: Request, uuid: str) -> HostPageView:
+    """Return a host as of the moment that was asked for, or as it is now.
 
     Raises: `NotFound`, `BadRequest`, `PastMissing`.
     """
+    query: HostPageQuery = req.query
+    if query.at is None:
+        return await host_view(service, req, uuid)
+    return await _host_at(service, await service.hosts.now(), uuid, query.at, query.page)
+
+
+async def _host_at(service: DashboardService, now: HostsNow, uuid: str, at: str, page: int) -> HostPageView:
+    """Return a host as of a moment. ``now``: used before the first ``await``."""
     index = service.table.index_of_node(uuid)
     place = ("", "", "")
     name, position = None, None

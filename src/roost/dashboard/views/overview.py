@@ -81,12 +81,7 @@ class OverviewView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def overview_view(service: DashboardService, req: Request) -> OverviewView:
-    """Return the overview as it is now, at most a second old; or as of a moment."""
-    if req.query.at is not None:
-        # It makes the view that this module defines.
-        from roost.dashboard.views.overview_past import overview_at
-
-        return await overview_at(service, req.query.at)
+    """Return the overview as it is now, at most a second old."""
     return await service.kept("overview", 1.0, lambda: _made(service))
 
 

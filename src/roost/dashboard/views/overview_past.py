@@ -4,19 +4,29 @@ import msgspec
 import numpy as np
 
 from roost.dashboard.past.hosts_then import HostsThen, hosts_shown
-from roost.dashboard.past.node_columns import NodeColumns
+from roost.dashboard.past.past_nodes import PastNodes
 from roost.dashboard.service import DashboardService
 from roost.dashboard.views.overview import (
     ClassCapacity,
     OverviewView,
     PlaceCapacity,
     class_order,
+    overview_view,
     places,
 )
+from roost.web.request import Request
 
 
-async def overview_at(service: DashboardService, at: str) -> OverviewView:
-    """Return the overview as of a moment. Raises: `BadRequest`, `PastMissing`."""
+async def overview_shown(service: DashboardService, req: Request) -> OverviewView:
+    """Return the overview as of the moment that was asked for, or as it is now.
+
+    Raises: `BadRequest`, `PastMissing`.
+    """
+    at = req.query.at
+    return await overview_view(service, req) if at is None else await _overview_at(service, at)
+
+
+async def _overview_at(service: DashboardService, at: str) -> OverviewView:
     then = await hosts_shown(service, at)
     assert isinstance(then, HostsThen)
     return OverviewView(
@@ -36,7 +46,7 @@ async def overview_at(service: DashboardService, at: str) -> OverviewView:
     )
 
 
-def _capacities(then: NodeColumns) -> tuple[ClassCapacity, ...]:
+def _capacities(then: PastNodes) -> tuple[ClassCapacity, ...]:
     found = []
     for name in sorted(then.columns.classes, key=class_order):
         columns = then.columns.classes[name]

@@ -1,4 +1,4 @@
-"""What each compute node had at a version: the amounts of its tree, in the order of the node table."""
+"""The amounts of all compute nodes at a version, each with its whole tree, by index in the node table."""
 
 import asyncio
 from typing import Final
@@ -42,7 +42,7 @@ class NodeKeys:
         return self._keys
 
 
-class NodeColumns:
+class PastNodes:
     """The amounts of nodes at a version. ``places``: intp[size], of the nodes by index in ``columns``."""
 
     def __init__(self, columns: PastColumns, places: Rows) -> None:
