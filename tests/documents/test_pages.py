@@ -126,7 +126,7 @@ def test_a_docstring_is_markdown() -> None:
             "list of string",
             "Each matches `^a`.",
         ),
-        ({"type": "object", "additionalProperties": {"type": "number"}}, "object of number by key", ""),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, "map of number", ""),
         ({"type": "array", "prefixItems": [{"type": "string"}, {"const": 1}]}, "list of string, `1`", ""),
         ({"type": "string", "format": "uuid"}, "uuid", ""),
         ({}, "any value", ""),

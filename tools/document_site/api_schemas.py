@@ -78,7 +78,7 @@ class SchemaTexts:
     def _object(self, schema: Schema) -> str:
         values = schema.get("additionalProperties")
         if isinstance(values, dict) and values:
-            return f"object of {self.kind(values)} by key"
+            return f"map of {self.kind(values)}"
         return "object"
 
     def _bounds_of(self, schema: Schema) -> str:

@@ -1,6 +1,7 @@
 """Filters and weighers: each in full, with its options and the keys of requests that it reads."""
 
 import importlib
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -45,14 +46,23 @@ def _summary(kind: str, plugins: Sequence[PluginClass]) -> str:
 
 def _first_sentence(plugin: PluginClass) -> str:
     """Return the first sentence of the docstring of a plugin's module."""
-    text = " ".join((importlib.import_module(plugin.module).__doc__ or "").split())
-    return text.partition(". ")[0].removesuffix(".")
+    return " ".join(_of_module(plugin).split()).partition(". ")[0].removesuffix(".")
+
+
+def _more_of_module(plugin: PluginClass) -> str:
+    """Return the docstring of a plugin's module without its first paragraph."""
+    return _of_module(plugin).partition("\n\n")[2]
+
+
+def _of_module(plugin: PluginClass) -> str:
+    return inspect.getdoc(importlib.import_module(plugin.module)) or ""
 
 
 def _section(kind: str, plugin: PluginClass) -> str:
     parts = [
         heading(2, code(plugin.name), _label(plugin)),
         f"{as_markdown(plugin.make.__doc__ or '')}\n",
+        f"{as_markdown(_more_of_module(plugin))}\n",
         f"By default: {_state(kind, plugin)}.\n",
     ]
     if kind == WEIGHER:

@@ -44,7 +44,12 @@ def write_factories(
     arguments: str | None,
     returned: str | None,
 ) -> tuple[str | None, str | None]:
-    """Write defaults that a function makes as three dots: Sphinx cannot read ``<factory>``."""
+    """Write defaults that a function makes as three dots: Sphinx cannot read ``<factory>``.
+
+    A protocol has no arguments: it is not called.
+    """
+    if getattr(value, "_is_protocol", False):
+        return None, None
     return (None if arguments is None else arguments.replace("<factory>", "...")), returned
 
 
