@@ -4,14 +4,17 @@ import random
 
 from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
-from roost.model.vocabulary import SHARING_TRAIT
+from roost.model.vocabulary import DISABLED_TRAIT, SHARING_TRAIT
 from support.clouds import GPU, NOW, Cloud, Provider, report, uuid_of
 
 HOSTS = 40
 
 
 def mixed_cloud() -> Cloud:
-    """`HOSTS` hosts, always the same. Host 7 is not in placement; a provider shares its disk."""
+    """`HOSTS` hosts, always the same.
+
+    Host 7 is not in placement; hosts 3, 13, 23 and 33 are disabled there; a provider shares its disk.
+    """
     rng = random.Random(29)
     zones = [HostAggregate(f"zone{n}", f"zone{n}", {"availability_zone": f"az{n}"}) for n in range(2)]
     racks = [HostAggregate(f"rack{n}", f"rack{n}", {"rack": f"r{n}"}) for n in range(3)]
@@ -25,6 +28,8 @@ def mixed_cloud() -> Cloud:
             {"VCPU": Inventory(16, allocation_ratio=2.0), "MEMORY_MB": Inventory(4096, reserved=512)},
             used={"VCPU": rng.choice([0, 8, 31, 32]), "MEMORY_MB": rng.choice([0, 1024, 3584])},
         )
+        if number % 10 == 3:
+            root.traits = frozenset({DISABLED_TRAIT})
         below = [
             Provider(uuid_of(1000 + number * 10 + child), {GPU: Inventory(2)}, root.uuid, used={GPU: child})
             for child in range(rng.choice([0, 0, 1, 2]))

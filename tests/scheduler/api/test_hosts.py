@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from support.clouds import GPU, flat, uuid_of
+from support.clouds import GPU, NOW, flat, uuid_of
 from support.mixed_clouds import HOSTS, mixed_cloud
 from support.scheduling_api import SchedulingApi, error_of, scheduling
 
@@ -104,6 +104,20 @@ def test_a_host_has_the_amounts_of_its_whole_tree(tmp_path: Path) -> None:
                         "total": sum(each.total for each in held),
                     }
             assert (await listed(api, search="host07"))["hosts"][0]["resources"] == {}
+
+    asyncio.run(main())
+
+
+def test_states_are_those_of_reports_and_of_the_trait_in_placement(tmp_path: Path) -> None:
+    cloud = mixed_cloud()
+
+    async def main() -> None:
+        async with scheduling(tmp_path, cloud) as api:
+            found = {row["host"]: row["state"] for row in (await listed(api, limit=1000))["hosts"]}
+            for each in cloud.reports:
+                marked = int(each.host[-2:]) % 10 == 3
+                expected = "up" if each.enabled and not marked else "disabled"
+                assert found[each.host] == ("down" if each.last_seen < NOW - 60 else expected)
 
     asyncio.run(main())
 

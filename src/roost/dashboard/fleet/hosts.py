@@ -203,7 +203,7 @@ class FleetHosts:
     def _at(self, fleet: Fleet | None) -> HostsNow:
         layout = self._layouts.layout(self._rack_key)
         at = self._clock()
-        states = host_states(self.table, layout.nodes, at - self._down_seconds)
+        states = host_states(self.table, layout.nodes, at - self._down_seconds, fleet)
         version = -1 if fleet is None else fleet.version
         if (self._kept.version, self._kept.layout) != (version, layout.version):
             self._kept = _Kept(version, layout.version, {}, {})

@@ -1,7 +1,6 @@
 """``/v1/scheduler/map``: the level and the state of every host in one character each, by zone and cell."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 
 import msgspec
@@ -14,10 +13,10 @@ from roost.fleet.columns import Int64
 from roost.fleet.host_levels import class_levels
 from roost.model.vocabulary import MAX_NAME
 from roost.placement.queries.budget import unchecked
-from roost.scheduler.api.hosts import AmountsUnknown, Count, HostAmounts, Name, states_of
+from roost.scheduler.api.hosts import AmountsUnknown, Count, HostAmounts, Name
 from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.nodes.host_layout import HostGroup, HostLayout
-from roost.scheduler.nodes.host_states import STATES
+from roost.scheduler.nodes.host_states import STATES, host_states
 from roost.scheduler.nodes.node_amounts import TreeAmounts, node_amounts
 from roost.scheduler.nodes.table import NodeTable
 from roost.web.errors import Gone
@@ -141,13 +140,17 @@ async def show_fleet_map(service: SchedulerService, req: Request, resp: Response
         if version != layout.version:
             raise LayoutChanged("Hosts have come, gone or moved since the page before: begin anew.")
         first = int(offset)
-    states = states_of(service, layout.nodes)
-    drawn = _Drawing(service.scheduler.table, layout, states, first, query)
+    table, oldest = service.scheduler.table, service.clock() - service.options.service_down_time
+
+    def compute(fleet: Fleet | None) -> bytes:
+        states = host_states(table, layout.nodes, oldest, fleet)
+        return _draw(_Drawing(table, layout, states, first, query), fleet)
+
     if service.queries is None:
         if query.by == "free":
             raise AmountsUnknown
-        return msgspec.Raw(_draw(drawn, None))
-    return msgspec.Raw(await service.queries.answer(("map",), unchecked, partial(_draw, drawn)))
+        return msgspec.Raw(compute(None))
+    return msgspec.Raw(await service.queries.answer(("map",), unchecked, compute))
 
 
 class _Drawing(NamedTuple):

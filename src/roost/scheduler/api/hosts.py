@@ -87,10 +87,10 @@ class HostAmounts(msgspec.Struct, forbid_unknown_fields=True):
 class RankedHost(msgspec.Struct, forbid_unknown_fields=True):
     """A host.
 
-    `node` is its root provider, `nodename` the name of the node. `state`: `up`, `disabled` (by an operator or
-    its agent) or `down` (its agent is silent). `cell` is empty without an agent. `instances`: those that the
-    agent reports, and claims since the report. `resources`: by class, the sums over its tree of providers;
-    none if placement does not have the host, or is reached over HTTP.
+    `node` is its root provider, `nodename` the name of the node. `state`: `up`, `disabled` (by an operator,
+    its agent or the trait `COMPUTE_STATUS_DISABLED`) or `down` (its agent is silent). `cell` is empty without
+    an agent. `instances`: those that the agent reports, and claims since the report. `resources`: by class,
+    the sums over its tree of providers; none if placement does not have the host, or is reached over HTTP.
     """
 
     host: str
@@ -138,19 +138,18 @@ async def list_ranked_hosts(service: SchedulerService, req: Request, resp: Respo
     table = service.scheduler.table
     nodes = service.layouts.by_name()
     zones = service.layouts.zones(nodes)
-    found = _Listing(table, nodes, *zones, states_of(service, nodes))
+    oldest = service.clock() - service.options.service_down_time
+
+    def compute(fleet: Fleet | None) -> bytes:
+        found = _Listing(table, nodes, *zones, host_states(table, nodes, oldest, fleet))
+        return _page(found, query, fleet)
+
     if service.queries is None:
         if query.sort == "used" or query.resource_class is not None:
             raise AmountsUnknown
-        return msgspec.Raw(_page(found, query, None))
+        return msgspec.Raw(compute(None))
     cost = (query.sort, query.resource_class is None, query.search is None, query.limit)
-    body = await service.queries.answer(("hosts", *cost), unchecked, lambda fleet: _page(found, query, fleet))
-    return msgspec.Raw(body)
-
-
-def states_of(service: SchedulerService, nodes: Rows) -> States:
-    """Return the state of each node now, a number of `STATES`: uint8[len(nodes)]."""
-    return host_states(service.scheduler.table, nodes, service.clock() - service.options.service_down_time)
+    return msgspec.Raw(await service.queries.answer(("hosts", *cost), unchecked, compute))
 
 
 def _page(found: _Listing, query: RankedHostsQuery, fleet: Fleet | None) -> bytes:

@@ -13,7 +13,7 @@ from roost.cli.top.panes.hosts import (
     NOTHING,
     ORDERS,
     PATH,
-    ClassAmount,
+    ListedAmount,
     ListedHosts,
     bar_cell,
     state_cell,
@@ -28,7 +28,7 @@ PLAIN: Final = frozenset(("VCPU", "PCPU", "MEMORY_MB", "DISK_GB"))
 class ClassesOfCloud(msgspec.Struct, frozen=True):
     """The resource classes of a cloud, with capacity and use."""
 
-    resources: dict[str, ClassAmount]
+    resources: dict[str, ListedAmount]
 
 
 _COLUMNS: Final = (

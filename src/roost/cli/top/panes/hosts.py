@@ -20,14 +20,14 @@ BAR: Final = 12
 STATE_STYLES: Final = {"up": "", "disabled": "yellow", "down": "bold red"}
 
 
-class ClassAmount(msgspec.Struct, frozen=True):
+class ListedAmount(msgspec.Struct, frozen=True):
     """Amounts of a resource class on a host, in units of the class."""
 
     capacity: int
     used: int
 
 
-NOTHING: Final = ClassAmount(0, 0)
+NOTHING: Final = ListedAmount(0, 0)
 
 
 class ListedHost(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class ListedHost(msgspec.Struct, frozen=True):
     cell: str
     state: str
     instances: int
-    resources: dict[str, ClassAmount]
+    resources: dict[str, ListedAmount]
 
 
 class ListedHosts(msgspec.Struct, frozen=True):
@@ -140,5 +140,5 @@ def _row(host: ListedHost) -> list[Cell]:
     ]
 
 
-def _share(amount: ClassAmount) -> float:
+def _share(amount: ListedAmount) -> float:
     return amount.used / max(amount.capacity, 1)
