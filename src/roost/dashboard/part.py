@@ -25,6 +25,7 @@ from roost.dashboard.fleet.hosts import FleetHosts
 from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.live.hub import LiveHub
+from roost.dashboard.live.log_looks import LogLooks
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.past.index_keeper import IndexKeeper
 from roost.dashboard.past.past_reads import PastReads
@@ -72,6 +73,9 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
         live = LiveHub(hosts, levels)
         process.run_for_ever("live pages", live.run())
         process.stops.append(live.close)
+        cloud = _cloud(process)
+        if cloud is not None:
+            process.run_for_ever("live events", LogLooks(live, cloud.newest).run())
         desk = _desk(process, own)
         service = DashboardService(
             options=own,
@@ -82,7 +86,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             default_zone=zone,
             scheduler=process.scheduler,
             records=process.records,
-            cloud=_cloud(process),
+            cloud=cloud,
             sessions=desk.sessions,
             desk=desk,
             policy=_policy(options),

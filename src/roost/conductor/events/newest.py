@@ -7,6 +7,7 @@ its place when the page is read again.
 
 import asyncio
 from collections.abc import Mapping
+from hashlib import sha256
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
@@ -16,10 +17,10 @@ import msgspec
 from roost.conductor.events.reader import event_of_change, with_deleters
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.state.api_database.event_types import INSTANCE, CloudEvent
-from roost.state.api_database.events import event_of, newest_events
+from roost.state.api_database.events import event_of, log_end, newest_events
 from roost.state.api_database.open_cells import ask_cell
 from roost.state.cell_database import Cell
-from roost.state.cell_database.state_changes import change_of, newest_changes
+from roost.state.cell_database.state_changes import change_of, changes_end, newest_changes
 from roost.state.newest_rows import NewestRows
 from roost.storage import Database
 
@@ -95,6 +96,21 @@ class NewestEvents:
                 break
         told = await with_deleters(self._api, events)
         return msgspec.structs.replace(page, events=told, cells_down=sorted(silent))
+
+    @property
+    def logs(self) -> int:
+        """The number of the logs."""
+        return 1 + len(self._cells)
+
+    async def mark(self) -> str:
+        """Return a text that is another one when some log has a new event. Cells that are away have none."""
+        silent = self._watch.silent()
+        names = sorted(name for name in self._cells if name not in silent)
+        position, *changes = await asyncio.gather(
+            self._api.read(log_end()), *(ask_cell(self._cells.get(name), changes_end()) for name in names)
+        )
+        told = (f"{name}={end}" for name, end in zip(names, changes, strict=True))
+        return sha256(";".join((f"{position}", *told)).encode()).hexdigest()[:16]
 
     async def _look(self, query: NewestQuery) -> NewestPage:
         """Read all logs once."""

@@ -81,6 +81,10 @@ class LiveHub:
         """Forget a viewer."""
         self._viewers.discard(viewer)
 
+    def wants(self, topic: str) -> bool:
+        """Return whether some viewer wants the events of a topic."""
+        return any(topic in each.topics for each in self._viewers)
+
     def announce(self, topic: str, data: str) -> None:
         """Tell all viewers of a topic. ``data``: one line."""
         viewers = [each for each in self._viewers if topic in each.topics]

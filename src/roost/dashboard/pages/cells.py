@@ -48,6 +48,8 @@ def _cells(view: CellsView, viewing: Viewing) -> h.Node:
         _processes(view),
         h.div(".grid.two")[_databases(view), _features(view)],
         _audit(view.audit),
+        topic="tick events",
+        pause=5_000,
     )
 
 
@@ -300,4 +302,5 @@ CELLS: Final = Page(
     unless_absent(_TITLE, _cells),
     lambda _: _TITLE,
     here=addresses.CELLS,
+    kept_seconds=1.0,
 )

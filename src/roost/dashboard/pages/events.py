@@ -75,7 +75,7 @@ def _events(view: EventsView, viewing: Viewing) -> h.Node:
         h.section(".card.flush", aria_label="The events")[
             _tabs(view),
             _form(view),
-            live_region(viewing, "events", *content, topic="events tick", pause=5_000)
+            live_region(viewing, "events", *content, topic="events", pause=3_000)
             if view.is_newest
             else h.div(".region")[content],
         ],

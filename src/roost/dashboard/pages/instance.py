@@ -41,6 +41,7 @@ def _instance(view: InstanceView, viewing: Viewing) -> h.Node:
                 h.div(".grid")[_places(view), _history(view)],
                 h.div(".grid")[_facts(view, viewing), _claim(view)],
             ],
+            topic="events",
             pause=5_000,
         ),
     ]

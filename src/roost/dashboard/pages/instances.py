@@ -41,9 +41,9 @@ def _instances(view: InstancesView, viewing: Viewing) -> h.Node:
     return [
         page_head(_TITLE, _lead(view)),
         h.section(".card.flush", aria_label="The list")[
-            live_region(viewing, "states", _states(view), pause=10_000) if view.all_projects else None,
+            view.all_projects and live_region(viewing, "states", _states(view), topic="events", pause=10_000),
             _form(view),
-            live_region(viewing, "list", *_list(view), pause=10_000),
+            live_region(viewing, "list", *_list(view), topic="events", pause=10_000),
         ],
     ]
 

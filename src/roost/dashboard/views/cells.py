@@ -27,9 +27,6 @@ from roost.web.request import Request
 
 T = TypeVar("T")
 
-FRESH_SECONDS = 1.0
-"""Seconds for which the page is shown again without being read."""
-
 MOST_FINDINGS = 20
 """Findings and repairs of the audit on the page at most."""
 
@@ -127,11 +124,7 @@ class CellsView(msgspec.Struct, frozen=True, kw_only=True):
 
 @of_cloud
 async def cells_view(service: DashboardService, cloud: CloudReads, req: Request) -> CellsView:
-    """Return the cells and processes, at most a second old."""
-    return await service.kept("cells page", FRESH_SECONDS, lambda: _made(service, cloud))
-
-
-async def _made(service: DashboardService, cloud: CloudReads) -> CellsView:
+    """Return the cells and processes."""
     names = sorted(cloud.cells)
     cells, (part, of_api), databases = await asyncio.gather(
         _cells(service, cloud),

@@ -13,7 +13,7 @@ from roost.model.text import clean_text
 from roost.state.api_database.event_types import INSTANCE, CloudEvent
 from roost.state.api_database.tables import events, events_position
 from roost.state.newest_rows import NewestRows, newest_rows
-from roost.storage import in_batches, one_of, transaction
+from roost.storage import in_batches, one_of, short_read, transaction
 
 T = TypeVar("T")
 
@@ -173,6 +173,13 @@ def newest_events(
     return newest_rows(
         connection, events, [columns.body], until=until, since=since, most=most, wanted=conditions
     )
+
+
+@short_read
+def log_end(connection: Connection) -> int:
+    """Return the last position of the log."""
+    position: int = connection.execute(_POSITION).scalar_one()
+    return position
 
 
 def event_of(body: str) -> CloudEvent:

@@ -209,6 +209,7 @@ _OF_ROW = ("changed_at", "state", "uuid", "host", "node", "history")
 """The same columns, as the rows of instances have them."""
 _LAST = sa.select(state_changes_position.c.position)
 _LOCK = _LAST.with_for_update(skip_locked=True)
+_END = sa.select(sa.func.max(state_changes.c.id))
 _UNNUMBERED = (
     sa.select(state_changes.c.id)
     .where(state_changes.c.position.is_(None))
@@ -242,6 +243,13 @@ _NOTE = sa.insert(state_changes).from_select(
         sa.bindparam("line", type_=sa.Text),
     ).where(one_of(instances.c.uuid, "uuids")),
 )
+
+
+@short_read
+def changes_end(connection: Connection) -> int:
+    """Return the number of the last change, whether it has a position or not."""
+    end: int | None = connection.execute(_END).scalar()
+    return end or 0
 
 
 def change_of(row: sa.Row[Any]) -> StateChange | None:
