@@ -1,7 +1,7 @@
 """A page: an operation whose answer is a view, shown as HTML or as JSON."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -46,6 +46,8 @@ class Page:
     - ``title``: of the view. ``here``: the address of its entry in the navigation.
       ``wide``: the content has no maximum width.
     - ``rule``: the policy rule. With ``all_projects`` the viewer gets the part of the view that they may see.
+    - ``files``: names of the scripts and styles that this page loads besides those of all pages. They are in
+      its head: regions that are fetched again have no scripts.
     - ``kept_seconds``: the content is made once for all who ask within these seconds. Only for pages that all
       their viewers see alike.
     """
@@ -58,6 +60,7 @@ class Page:
     here: str = ""
     query: type[PageQuery] = PageQuery
     wide: bool = False
+    files: tuple[str, ...] = ()
     kept_seconds: float = 0.0
 
     def operation(self) -> Operation:
@@ -88,7 +91,7 @@ class Page:
             resp.set_header("content-security-policy", content_policy(viewing.nonce))
             resp.data = content.encode()
             return
-        show(resp, viewing, title, content, here=self.here, wide=self.wide)
+        show(resp, viewing, title, content, here=self.here, wide=self.wide, files=self.files)
 
     async def _view(self, service: DashboardService, req: Request, params: Mapping[str, str]) -> Any:
         view = await self.view(service, req, **params)
@@ -103,12 +106,19 @@ class Page:
 
 
 def show(
-    resp: Response, viewing: Viewing, title: str, content: h.Node, *, here: str = "", wide: bool = False
+    resp: Response,
+    viewing: Viewing,
+    title: str,
+    content: h.Node,
+    *,
+    here: str = "",
+    wide: bool = False,
+    files: Sequence[str] = (),
 ) -> None:
     """Fill a response with a page."""
     resp.content_type = falcon.MEDIA_HTML
     resp.set_header("content-security-policy", content_policy(viewing.nonce))
-    resp.data = shell(viewing, title, content, here=here, wide=wide).encode()
+    resp.data = shell(viewing, title, content, here=here, wide=wide, files=files).encode()
 
 
 def viewing_of(service: DashboardService, req: Request, *, timed: bool = False) -> Viewing:

@@ -1,5 +1,6 @@
 """The frame of a page: head, navigation, foot."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import htpy as h
@@ -60,9 +61,20 @@ class Viewing(NamedTuple):
         return cls(None, False, None, addresses.ROOT)
 
 
-def shell(viewing: Viewing, title: str, content: h.Node, *, here: str = "", wide: bool = False) -> str:
-    """Return a whole page. ``here``: the address of its entry in the navigation. ``wide``: the content has
-    no maximum width."""
+def shell(
+    viewing: Viewing,
+    title: str,
+    content: h.Node,
+    *,
+    here: str = "",
+    wide: bool = False,
+    files: Sequence[str] = (),
+) -> str:
+    """Return a whole page.
+
+    ``here``: the address of its entry in the navigation. ``wide``: the content has no maximum width.
+    ``files``: further scripts and styles.
+    """
     if viewing.user is None:
         body: h.Node = h.main("#main.gate", tabindex="-1")[content]
     else:
@@ -77,8 +89,10 @@ def shell(viewing: Viewing, title: str, content: h.Node, *, here: str = "", wide
             h.title[f"{title} · Roost"],
             h.link(rel="icon", href=asset("favicon.svg"), type="image/svg+xml"),
             [h.link(rel="stylesheet", href=asset(name)) for name in _STYLES],
+            [h.link(rel="stylesheet", href=asset(name)) for name in files if name.endswith(".css")],
             h.script(src=asset("theme.js")),
             _scripts(viewing),
+            [_script(name) for name in files if name.endswith(".js")],
         ],
         h.body(data_live=addresses.LIVE if viewing.operator and viewing.nonce else None)[
             h.a(".skip", href="#main")["Skip to content"], body
@@ -115,11 +129,18 @@ def _scripts(viewing: Viewing) -> h.Node:
         h.meta(name="htmx-config", content=_HTMX_CONFIG),
         h.meta(name="roost-session", content=viewing.guard) if viewing.guard else None,
         h.script(src=asset("vendor/htmx.min.js"), nonce=viewing.nonce, defer=True),
-        [h.script(src=asset(name), defer=True) for name in _HTMX],
-        h.script(src=asset("page.js"), type="module"),
-        h.script(src=asset("time_bar.js"), type="module") if viewing.shown is not None else None,
-        h.script(src=asset("live.js"), type="module") if viewing.operator else None,
+        [_script(name) for name in _HTMX],
+        _script("page.js"),
+        _script("time_bar.js") if viewing.shown is not None else None,
+        _script("live.js") if viewing.operator else None,
     ]
+
+
+def _script(name: str) -> h.Element:
+    """Return a script: our own are modules, those of packages are not."""
+    if name.startswith("vendor/"):
+        return h.script(src=asset(name), defer=True)
+    return h.script(src=asset(name), type="module")
 
 
 def _navigation(viewing: Viewing, here: str) -> h.Node:
@@ -139,7 +160,7 @@ def _navigation(viewing: Viewing, here: str) -> h.Node:
                 maxlength="200",
             )
         ],
-        h.nav(aria_label="Pages")[h.ul(".nav-links")[links]],
+        h.nav(aria_label="Dashboard")[h.ul(".nav-links")[links]],
         h.div(".nav-foot")[
             h.span(".nav-user.truncate", title=viewing.user)[h.bdi[viewing.user]],
             h.span(".live-state", data_live_state=True) if viewing.operator and not viewing.at else None,

@@ -6,7 +6,6 @@ import htpy as h
 import msgspec
 
 from roost.dashboard import addresses
-from roost.dashboard.assets import asset
 from roost.dashboard.fleet.criteria import NOWHERE
 from roost.dashboard.fleet.groups import GroupedBy, GroupSort, HostGroupRow
 from roost.dashboard.fleet.levels import SHOWN
@@ -168,8 +167,6 @@ def _picture(view: FleetMapView) -> h.Node:
         ),
         h.div(".map-foot")[h.div(".map-legend"), h.div(".map-card.card", role="status")],
         h.noscript[h.p(".notice")["The picture needs JavaScript; the table below has the same by group."]],
-        h.script(src=asset("vendor/flatbush.js"), defer=True),
-        h.script(src=asset("fleet_map.js"), type="module"),
     ]
 
 
@@ -342,5 +339,6 @@ FLEET_MAP: Final = Page(
     here=addresses.MAP,
     query=MapQuery,
     wide=True,
+    files=("vendor/flatbush.js", "fleet_map.js"),
     kept_seconds=1.0,
 )

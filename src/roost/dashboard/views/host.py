@@ -70,11 +70,12 @@ class PastOfHost(msgspec.Struct, frozen=True):
 class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
     """A host.
 
-    ``report``: of its agent; None: no agent reports this provider. ``last_seen``: seconds since the epoch;
-    None: only up or down is known. ``silent_cell``: its cell does not answer. ``tree``: None: placement has
-    no such provider, or (``version`` None) is reached over HTTP. ``session``: since when its agent has the
-    present session. ``held``: why its agent carries out no orders. ``unknown``: parts that cannot be shown,
-    with the reason. ``past``: it is as of a moment: there are no states, hardware and history then.
+    ``report``: of its agent, with 0 as its ``last_seen``; None: no agent reports this provider.
+    ``last_seen``: seconds since the epoch; None: only up or down is known. ``silent_cell``: its cell does not
+    answer. ``tree``: None: placement has no such provider, or (``version`` None) is reached over HTTP.
+    ``session``: since when its agent has the present session. ``held``: why its agent carries out no orders.
+    ``unknown``: parts that cannot be shown, with the reason. ``past``: it is as of a
+    moment: there are no states, hardware and history then.
     """
 
     at: float
@@ -148,7 +149,8 @@ def _of_now(now: HostsNow, uuid: str, index: int | None, row: int) -> HostPageVi
         state=STATES[now.states.item(position)],
         why=_disabled(now, index),
         last_seen=float(seen) if abs(seen) < 1e15 else None,
-        report=table.report(index),
+        # JSON has no infinity, by which the table says that a host is up or down now.
+        report=msgspec.structs.replace(table.report(index), last_seen=0.0),
         aggregates=tuple(
             HostAggregateRow(each.uuid, each.name, each.metadata) for each in table.aggregates(index)
         ),
