@@ -11,6 +11,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from roost.cli.bars import WIDTH, bar_of
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import console, document_as_json, print_json
@@ -241,5 +242,8 @@ def _shown(each: ReplayedDecision, changed: bool) -> Table | Text:
     came = ", ".join(hosts) if hosts else f"refused: {each.refusal}"
     if not changed:
         return Text(f"run {each.run} is decided the same: {came}")
-    steps = "\n".join(f"  {step.left:>9,}  {step.name}" for step in each.steps)
+    first = each.steps[0].left if each.steps else 0
+    steps = "\n".join(
+        f"  {step.left:>9,}  {bar_of(step.left, first):<{WIDTH}}  {step.name}" for step in each.steps
+    )
     return Text(f"run {each.run} so changed: {came}\n{steps}")
