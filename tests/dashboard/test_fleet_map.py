@@ -201,7 +201,7 @@ def test_groups_add_up_and_the_fullest_rack_is_named(tmp_path: Path) -> None:
                 for place in range(len(now)):
                     group = now.group_at(place)
                     key = (
-                        group.zone if by in ("place", "zone") else None,
+                        group.zone if by != "cell" else None,
                         group.label if by in ("place", "rack") else None,
                         group.cell if by in ("place", "cell") else None,
                     )

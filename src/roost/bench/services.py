@@ -128,9 +128,12 @@ class BenchService(ABC):
         assert self._process is not None
         return [self._process.pid, *descendants(self._process.pid)]
 
+    _READY = "/"
+    """The path that answers with 200 as soon as the service serves."""
+
     def _answers(self) -> bool:
         with contextlib.suppress(httpx.TransportError):
-            return self.request("GET", "/", timeout=5).status_code == 200
+            return self.request("GET", self._READY, timeout=5).status_code == 200
         return False
 
 

@@ -10,7 +10,7 @@ from roost.fleet.columns import Bools, Int64
 from roost.scheduler.nodes.host_states import DISABLED, DOWN, STATES
 
 GroupedBy = Literal["place", "zone", "rack", "cell"]
-"""``place``: by zone, rack and cell together."""
+"""``rack``: by zone and rack; ``place``: by zone, rack and cell."""
 
 GroupSort = Literal["share", "free", "hosts", "down", "name"]
 
@@ -54,7 +54,7 @@ def grouped(
     """Return the groups of hosts in the order of their places. ``chosen``: only these hosts count."""
     keys = [
         (
-            each.zone if by in ("place", "zone") else None,
+            each.zone if by != "cell" else None,
             each.label if by in ("place", "rack") else None,
             each.cell if by in ("place", "cell") else None,
         )

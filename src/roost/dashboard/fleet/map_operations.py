@@ -134,13 +134,13 @@ async def show_levels(service: DashboardService, req: Request, resp: Response) -
     _check(now, query.layout or now.layout.version)
     selection = query.selection
     found = service.levels.of(now, selection) if query.at is None else service.levels.made(now, selection)
-    resp.set_header("x-roost-commit", f"{found.commit:.10g}")
+    resp.set_header("x-roost-commit", found.number)
     if query.at is None:
         resp.set_header("x-roost-topic", selection.topic)
     resp.set_header(
         "x-roost-scale", msgspec.json.encode(found.scale).decode().encode("ascii", "replace").decode()
     )
-    if _is_known(req, resp, f"{found.layout}-{found.commit:.10g}"):
+    if _is_known(req, resp, f"{found.layout}-{found.number}"):
         return
     resp.content_type = "application/octet-stream"
     if "gzip" in (req.get_header("accept-encoding") or ""):

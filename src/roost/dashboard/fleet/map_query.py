@@ -26,7 +26,7 @@ class MapQuery(TimedQuery, forbid_unknown_fields=True, kw_only=True):
     trait: Text = ""
     aggregate: Text = ""
     host: Text = ""
-    group: GroupedBy = "place"
+    group: GroupedBy = "rack"
     sort: GroupSort = "share"
     page: Annotated[int, Meta(ge=1, le=100_000)] = 1
 

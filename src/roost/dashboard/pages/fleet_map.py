@@ -32,10 +32,10 @@ from roost.dashboard.views.fleet_map import GROUPS_ON_A_PAGE, FleetMapView, flee
 from roost.web.policy import Rule
 
 _GROUPED: Final[dict[GroupedBy, str]] = {
-    "place": "Zone, rack and cell",
-    "zone": "Zone",
     "rack": "Rack",
+    "zone": "Zone",
     "cell": "Cell",
+    "place": "Rack and cell",
 }
 
 _LAYOUT_PAUSE: Final = 5_000
@@ -240,7 +240,13 @@ def _groups(view: FleetMapView) -> h.Node:
 
 
 def _places(by: GroupedBy) -> list[str]:
-    return ["Zone", "Rack", "Cell"] if by == "place" else [_GROUPED[by]]
+    columns: dict[GroupedBy, list[str]] = {
+        "place": ["Zone", "Rack", "Cell"],
+        "rack": ["Zone", "Rack"],
+        "zone": ["Zone"],
+        "cell": ["Cell"],
+    }
+    return columns[by]
 
 
 def _head(view: FleetMapView, sort: GroupSort, title: str, *, numeric: bool = True) -> h.Node:
@@ -311,7 +317,7 @@ def _self(view: FleetMapView, **changed: object) -> str:
         "at": view.past,
         **changed,
     }
-    plain = {"by": "used", "group": "place", "sort": "share", "page": 1}
+    plain = {"by": "used", "group": "rack", "sort": "share", "page": 1}
     return addresses.with_query(
         addresses.MAP, **{key: value for key, value in given.items() if plain.get(key) != value}
     )
@@ -341,4 +347,5 @@ FLEET_MAP: Final = Page(
     wide=True,
     files=("vendor/flatbush.js", "fleet_map.js"),
     kept_seconds=1.0,
+    files=("vendor/flatbush.js", "fleet_map.js"),
 )
