@@ -46,7 +46,7 @@ class DashboardProcess(BenchService):
 
 
 def racks_of(plan: FleetPlan, folder: Path) -> Path:
-    """Return the API database with racks of `HOSTS_OF_A_RACK` hosts in `ZONES` zones, made if it is missing."""
+    """Return the API database with racks of `HOSTS_OF_A_RACK` hosts in zones, made if it is missing."""
     path = folder / f"racks_{plan.key}.db"
     if not path.exists():
         making = path.with_suffix(".part")

@@ -347,5 +347,4 @@ FLEET_MAP: Final = Page(
     wide=True,
     files=("vendor/flatbush.js", "fleet_map.js"),
     kept_seconds=1.0,
-    files=("vendor/flatbush.js", "fleet_map.js"),
 )
