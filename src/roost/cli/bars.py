@@ -1,4 +1,4 @@
-"""Shares as bars of text, an eighth of a character exact."""
+"""Shares as text: bars, an eighth of a character exact, and percents."""
 
 from typing import Final
 
@@ -20,3 +20,14 @@ def bar(share: float, width: int = WIDTH) -> str:
 def bar_of(part: int, whole: int, width: int = WIDTH) -> str:
     """Return a part of a number as a bar; none of nothing."""
     return bar(part / whole, width) if whole else ""
+
+
+def percent(part: int, whole: int) -> str:
+    """Return a part of a number as a percent. 0% means nothing, and 100% that nothing is left.
+
+    A whole of 0 counts as 1.
+    """
+    share = part / max(whole, 1)
+    if 0 < share < 0.01:
+        return "<1%"
+    return "99%" if 0.99 < share < 1 else f"{share:.0%}"

@@ -49,7 +49,7 @@ def test_the_head_has_tabs_summary_and_titles_and_the_foot_has_keys() -> None:
     assert lines[2].split() == ["name", "state", "used"]
     assert lines[3].split() == ["host-0", "up", "5%"]
     assert lines[13].split() == ["host-10", "up", "5%"]
-    assert lines[14] == "1-11 of 40  ↑ ↓ PgUp PgDn  s sort  / search  tab  q quit"
+    assert lines[14] == "1-11 of 40  q quit  tab  s sort  / search  ↑ ↓ PgUp PgDn"
 
 
 def test_a_problem_stands_above_the_last_rows() -> None:

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from roost.cli.bars import percent
 from roost.cli.fleet_map.answer import DISABLED, DOWN, LEVELS, UP, DrawnAmounts, DrawnGroup, DrawnMap
 from roost.cli.tables import one_line, shortened
 
@@ -166,8 +167,8 @@ def _amounts(amounts: DrawnAmounts | None, found: DrawnMap) -> list[str]:
     """Return the use of a group: of what may be allocated, of what there is."""
     if amounts is None or found.by == "state" or not (amounts.capacity or amounts.used):
         return []
-    share = amounts.used / max(amounts.capacity, 1)
-    of = f"{found.resource_class}: {amounts.used:,} used of {amounts.capacity:,} ({share:.0%})"
+    share = percent(amounts.used, amounts.capacity)
+    of = f"{found.resource_class}: {amounts.used:,} used of {amounts.capacity:,} ({share})"
     reserved = f", {amounts.reserved:,} reserved" if amounts.reserved else ""
     return [of, f"{amounts.total:,} in total{reserved}"]
 

@@ -87,13 +87,14 @@ def _foot(session: TopSession, height: int, total: int, width: int) -> Text:
     parts = []
     if total > height:
         parts.append(f"{state.first + 1:,}-{min(state.first + height, total):,} of {total:,}")
-        parts.append("↑ ↓ PgUp PgDn")
+    # The rest of a line that is too long is cut: what is easily guessed comes last.
+    parts += ["q quit", "tab"]
     if pane.sorts:
         parts.append("s sort")
     if pane.searches:
         parts.append(f"/{one_line(state.search)}" if state.search else "/ search")
-    parts.append("tab")
-    parts.append("q quit")
+    if total > height:
+        parts.append("↑ ↓ PgUp PgDn")
     line = Text("  ".join(parts), "dim", no_wrap=True)
     line.truncate(width, overflow="ellipsis")
     return line

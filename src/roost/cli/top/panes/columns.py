@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
+from roost.cli.bars import percent
 from roost.cli.tables import GAP, one_line, shortened
 
 Cell = str | Text
@@ -85,4 +86,4 @@ def share_cell(used: int, capacity: int) -> Text:
     if not (used or capacity):
         return Text("")
     share = used / max(capacity, 1)
-    return Text(f"{share:.0%}", "red" if share >= NEARLY_FULL else "")
+    return Text(percent(used, capacity), "red" if share >= NEARLY_FULL else "")
