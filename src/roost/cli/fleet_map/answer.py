@@ -51,7 +51,11 @@ class DrawnGroup(msgspec.Struct):
 
 
 class DrawnMap(msgspec.Struct):
-    """The whole map. ``most``: the free units of the last level, if levels are free amounts."""
+    """The whole map.
+
+    ``most``: the free units of the last level, if levels are free amounts. ``label``: the metadata key of the
+    groups' labels; None: they have none.
+    """
 
     version: int | None
     layout: str
@@ -62,6 +66,7 @@ class DrawnMap(msgspec.Struct):
     hosts: int
     groups: list[DrawnGroup]
     next: str | None = None
+    label: str | None = None
 
 
 class MapChoice(msgspec.Struct, frozen=True):
@@ -101,7 +106,7 @@ def _whole(scheduler: ServiceClient, choice: MapChoice, names_every: int | None)
     known = found.resource_classes
     if choice.by != "state" and known and choice.resource_class not in known:
         raise OperatorError(f"no host has {choice.resource_class}: there are {', '.join(known)}")
-    found.by = choice.by
+    found.by, found.label = choice.by, choice.label
     return found
 
 

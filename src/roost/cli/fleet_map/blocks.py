@@ -79,7 +79,7 @@ def map_lines(found: DrawnMap, pencil: Pencil) -> Iterator[Text]:
     room = _room(found, pencil)
     for group in found.groups:
         yield Text()
-        yield from _folded([_head(group), *_amounts(group.amounts, found)], pencil)
+        yield from _folded([_head(group, found), *_amounts(group.amounts, found)], pencil)
         yield from _blocks(group, found, pencil, room)
 
 
@@ -150,10 +150,11 @@ def _cloud(found: DrawnMap) -> str:
     return f"{found.hosts:,} hosts: {_states(counts['up'], counts['disabled'], counts['down'])}"
 
 
-def _head(group: DrawnGroup) -> str:
+def _head(group: DrawnGroup, found: DrawnMap) -> str:
     names = [f"zone {one_line(group.zone)}", f"cell {one_line(group.cell)}" if group.cell else "no cell"]
-    if group.label:
-        names.insert(1, one_line(group.label))
+    if found.label is not None:
+        key, value = one_line(found.label), one_line(group.label)
+        names.insert(1, f"{key} {value}" if value else f"no {key}")
     return f"{', '.join(names)}: {_states(group.up, group.disabled, group.down)}"
 
 
