@@ -90,12 +90,18 @@ def test_the_legend_says_where_each_step_ends() -> None:
 
 
 def test_heads_have_the_use_of_allocatable_of_total() -> None:
-    found = lines(drawn(group("0" * 3), group("0v", zone="west", cell="", label="r1, r2")))
+    found = lines(drawn(group("0" * 3), group("0v", zone="west", cell="")))
+    amounts = "VCPU: 250 used of 1,000 (25%); 512 in total, 12 reserved"
     assert found[0] == "5 hosts: 5 up; VCPU: 500 used of 2,000 (25%); 1,024 in total, 24 reserved"
-    assert "zone nova, cell cell1: 3 up; VCPU: 250 used of 1,000 (25%); 512 in total, 12 reserved" in found
-    assert (
-        "zone west, r1, r2, no cell: 2 up; VCPU: 250 used of 1,000 (25%); 512 in total, 12 reserved" in found
-    )
+    assert f"zone nova, cell cell1: 3 up; {amounts}" in found
+    assert f"zone west, no cell: 2 up; {amounts}" in found
+
+
+def test_a_label_has_the_name_of_its_key() -> None:
+    found = drawn(group("0", label="r1, r2"), group("v"))
+    found.label = "rack"
+    heads = [line.partition(":")[0] for line in lines(found) if line.startswith("zone")]
+    assert heads == ["zone nova, rack r1, r2, cell cell1", "zone nova, no rack, cell cell1"]
 
 
 def test_a_line_has_a_hundred_hosts_and_begins_with_the_first_name() -> None:
