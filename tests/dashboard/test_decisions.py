@@ -9,7 +9,7 @@ import pytest
 
 from roost.dashboard.html.shell import Viewing
 from roost.dashboard.pages.decision import DECISION_PAGE
-from roost.dashboard.views.decision import DecisionView, decision_of
+from roost.dashboard.views.decision import decision_of
 from roost.dashboard.views.funnel import CHOSEN, FunnelStep, funnel_of
 from roost.model.spec import Flavor, RequestSpec
 from roost.model.visibility import seen
@@ -18,18 +18,9 @@ from support.clouds import flat
 from support.dashboard_users import DashboardUsers, dashboard_users
 from support.decided_runs import decided_run
 from support.hostile import HOSTILE, check_shown_as_text
+from support.pages import html_of
 
 VIEWING = Viewing("olga", True, "guard", "/ui/decisions/x", nonce="nonce")
-
-
-def html_of(view: DecisionView) -> str:
-    return "".join(map(str, _flat(DECISION_PAGE.html(view, VIEWING))))
-
-
-def _flat(node: object) -> list[object]:
-    if isinstance(node, list | tuple):
-        return [one for each in node for one in _flat(each)]
-    return [] if node is None or node is False else [node]
 
 
 def test_the_funnel_goes_from_all_hosts_to_the_chosen_one(tmp_path: Path) -> None:
@@ -66,14 +57,16 @@ def test_a_refusal_has_the_stages_that_removed_hosts_and_the_change_that_works(t
     record, table = decided_run(tmp_path, flat(3), 12, refused=True)
     view = decision_of(record, table, of_project=False)
     assert view.outcome == "refused" and view.refusal is not None
-    assert view.funnel[:2] == (
+    assert (view.funnel[0], view.funnel[-1]) == (
         FunnelStep(name="hosts known", left=3),
-        FunnelStep(name="12 VCPU", kind="query", left=0, removed=3, alone=3, sole=3),
+        FunnelStep(
+            name="12 VCPU", text="have 12 VCPU free", kind="query", left=0, removed=3, alone=3, sole=3
+        ),
     )
     assert view.refusal.sentence.startswith("none of 3 hosts has 12 VCPU free")
     assert [each.relaxation.text for each in view.refusal.ways] == ["8 VCPU instead of 12"]
     assert all(each.node is not None for each in (*view.refusal.misses, *view.refusal.ways))
-    page = html_of(view)
+    page = html_of(DECISION_PAGE, view, VIEWING)
     assert view.refusal.sentence[1:] in page
     assert all(f"/ui/hosts/{each.node}" in page for each in view.refusal.misses)
 
@@ -85,7 +78,7 @@ def test_a_project_sees_neither_hosts_nor_numbers_of_them(tmp_path: Path) -> Non
         record, table = decided_run(folder, flat(7), vcpus, alternates=2, refused=refused)
         view = decision_of(seen(record), table, of_project=True)
         assert view.funnel == () and view.shares == () and view.version is None
-        text = msgspec.json.encode(view).decode() + html_of(view)
+        text = msgspec.json.encode(view).decode() + html_of(DECISION_PAGE, view, VIEWING)
         assert "host0" not in text and "cell1" not in text and " 7 " not in text
         assert not any(node in text for node in table.nodes)
         assert (view.refusal is not None) == refused
@@ -118,7 +111,7 @@ def test_hostile_names_are_shown_as_text(tmp_path: Path, kind: str) -> None:
     )
     attempts = [msgspec.structs.replace(each, reason=name) for each in record.attempts]
     record = msgspec.structs.replace(record, run=run, attempts=tuple(attempts))
-    check_shown_as_text(html_of(decision_of(record, table, of_project=False)), name)
+    check_shown_as_text(html_of(DECISION_PAGE, decision_of(record, table, of_project=False), VIEWING), name)
 
 
 def test_the_list_is_searched_and_paged_and_each_project_sees_its_own(tmp_path: Path) -> None:

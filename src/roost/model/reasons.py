@@ -91,7 +91,8 @@ class Relaxation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``name``: the condition, as in the `Stage`; ``group``: the suffix of the request group. ``before`` and
     ``after``: the amount, the limit or the number of instances. ``distance``: from 0 (a small change) to 1.
-    ``host``: where the instance would go. ``parts``: the two changes of a pair.
+    ``host``: where the instance would go. ``without``: for a change that leaves a condition out, the names by
+    which it is left out, as in `RefusalCause`. ``parts``: the two changes of a pair.
     """
 
     kind: RelaxationKind
@@ -102,6 +103,7 @@ class Relaxation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     group: str | None = None
     before: int | None = None
     after: int | None = None
+    without: tuple[str, ...] = ()
     parts: tuple["Relaxation", ...] = ()
 
 

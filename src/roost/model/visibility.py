@@ -104,7 +104,9 @@ _OF_THE_USER = frozenset(
 def _reasons(reasons: Reasons) -> Reasons:
     """Show the public sentence, and the relaxations that a user can make."""
     relaxations = tuple(
-        msgspec.structs.replace(each, host="") for each in reasons.relaxations if each.kind in OF_THE_REQUEST
+        msgspec.structs.replace(each, host="", without=())
+        for each in reasons.relaxations
+        if each.kind in OF_THE_REQUEST
     )
     return Reasons(
         sentence=reasons.public,

@@ -13,6 +13,8 @@ history     the history of an instance as a timeline
 time_bar    the moment that a page shows, and the way to others
 time_strip  phases of a time, as SVG
 funnel      the steps of a decision as bars
+request_form  the form of a request
+causes      why a request is refused, and what would work
 weights     the weights of hosts as stacked bars
 bars        bars of use and of steps, as SVG
 """

@@ -21,6 +21,9 @@ _WORDS = {
     CHOSEN: "Chosen",
 }
 
+_VERBS = ("are", "have", "pass", "fit")
+"""Verbs that a step can do without."""
+
 _MOST_NAMES = 12
 """Folded names of hosts that are shown of a step."""
 
@@ -39,7 +42,9 @@ def funnel(steps: Sequence[FunnelStep]) -> h.Node:
 
 def step_name(step: FunnelStep) -> h.Node:
     """Return the name of a step in words."""
-    return _WORDS.get(step.name) or h.bdi[step.name]
+    verb, _, words = step.text.partition(" ")
+    shown = words if verb in _VERBS else step.text
+    return _WORDS.get(step.name) or h.bdi[shown[:1].upper() + shown[1:] if shown else step.name]
 
 
 def _is_quiet(step: FunnelStep) -> bool:

@@ -28,6 +28,11 @@ def amount(resource_class: str, value: int) -> str:
     )
 
 
+def sentence(text: str) -> str:
+    """Return a text as a sentence: it begins with a capital and ends with a stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
 def percent(used: float, capacity: float) -> str:
     """Return a share in percent; a dash without capacity."""
     return f"{100 * used / capacity:.0f} %" if capacity > 0 else "–"

@@ -14,4 +14,5 @@ hosts          the list of hosts
 instance       one instance, with its history
 instances      the list of instances
 overview       what needs attention, capacity and use
+what_if        the form of a request, and how many of it fit
 """

@@ -1,29 +1,26 @@
 """A decision as HTML: its story, or why it was refused."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import htpy as h
 
 from roost.dashboard import addresses
 from roost.dashboard.addresses import DECISIONS
-from roost.dashboard.html.bars import bar
+from roost.dashboard.html.causes import causes, near_misses, ways_out
 from roost.dashboard.html.funnel import funnel
 from roost.dashboard.html.lists import cell, table
 from roost.dashboard.html.places import cell_link, host_link, instance_link
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.states import attempt_state, decision_state, state_mark
 from roost.dashboard.html.times import duration
-from roost.dashboard.html.values import amount, moment, number
+from roost.dashboard.html.values import amount, moment, number, sentence
 from roost.dashboard.html.weights import weights
 from roost.dashboard.page import Page
 from roost.dashboard.views.decision import (
     DecisionQuery,
     DecisionView,
-    MissedHost,
     PlacedInstance,
-    RefusalView,
-    WayOut,
     decision_view,
 )
 from roost.dashboard.views.outcome import RecordedHost
@@ -58,10 +55,10 @@ def _decision(view: DecisionView, viewing: Viewing) -> h.Node:
             actions=_actions(view, viewing),
         ),
         _as_project(view, viewing),
-        _refusal(view.refusal) if view.refusal else None,
+        _refusal(view, viewing),
         _story(view),
         _instances(view),
-        h.div(".grid.two")[_asked(view), _warnings(view)],
+        columns([_asked(view)], [_warnings(view)]),
     ]
 
 
@@ -69,7 +66,10 @@ def _actions(view: DecisionView, viewing: Viewing) -> h.Node:
     if not viewing.operator or view.of_project:
         return None
     address = addresses.with_query(addresses.decision(view.run), **{"as": "project"})
-    return h.a(".button", href=address)["What the user sees"]
+    return [
+        h.a(".button", href=addresses.with_query(addresses.WHAT_IF, run=view.run))["How many fit now"],
+        h.a(".button", href=address)["What the user sees"],
+    ]
 
 
 def _as_project(view: DecisionView, viewing: Viewing) -> h.Node:
@@ -81,84 +81,46 @@ def _as_project(view: DecisionView, viewing: Viewing) -> h.Node:
     ]
 
 
-def _refusal(refusal: RefusalView) -> h.Node:
+def _refusal(view: DecisionView, viewing: Viewing) -> h.Node:
+    refusal = view.refusal
+    if refusal is None:
+        return None
     return h.section(".card.refusal", aria_labelledby="why")[
-        h.h2("#why.state-fails")["Why it was refused"],
-        h.p(".refusal-sentence")[h.bdi[refusal.sentence[:1].upper() + refusal.sentence[1:]]],
-        _scarce(refusal.misses),
-        _ways(refusal.ways),
+        h.h2("#why.state-fails")["Why it was refused" if not refusal.placed else "Why not all were placed"],
+        h.p(".sentence")[h.bdi[sentence(refusal.sentence)]],
+        causes(refusal.causes, refusal.hosts),
+        ways_out(refusal.ways),
         None
         if refusal.complete
         else h.p(".muted")["The time was over before all changes were tried: there may be more."],
     ]
 
 
-def _scarce(misses: tuple[MissedHost, ...]) -> h.Node:
-    """Return asked and available amounts of the nearest miss, as two bars on one scale."""
-    miss = next((each.miss for each in misses if each.miss.wanted), None)
-    if miss is None or miss.resource_class is None or miss.wanted is None:
-        return None
-    name, free = miss.resource_class, miss.free or 0
-    whole = max(miss.wanted, free)
-    return h.dl(".scarce")[
-        h.dt["Asked for"],
-        h.dd[bar([(100 * miss.wanted / whole, "bar-used")], "", kind="thick")],
-        h.dd(".num")[h.strong[amount(name, miss.wanted)], " ", name],
-        h.dt["The most that is free"],
-        h.dd[bar([(100 * free / whole, "bar-fails")], "", kind="thick")],
-        h.dd(".num")[h.strong[amount(name, free)], " ", name],
-    ]
-
-
-def _ways(ways: tuple[WayOut, ...]) -> h.Node:
-    if not ways:
-        return None
-    both = any(each.relaxation.kind == "pair" for each in ways)
-    return [
-        h.h3["It would fit with two changes at once" if both else "It would fit with one change"],
-        h.ul(".ways")[[_way(each) for each in ways]],
-    ]
-
-
-def _way(way: WayOut) -> h.Element:
-    relaxation = way.relaxation
-    return h.li[
-        h.span(".state-ok")[h.bdi[relaxation.text]],
-        relaxation.host and h.span(".muted")[" on ", host_link(relaxation.host, way.node)],
-    ]
-
-
 def _story(view: DecisionView) -> h.Node:
-    parts: list[h.Node] = []
-    if view.funnel:
-        parts.append(
-            h.section(".card", aria_labelledby="funnel")[
-                h.h2("#funnel")["From all hosts to one" if view.shares else "From all hosts to none"],
-                funnel(view.funnel),
-            ]
-        )
-    if view.shares:
-        parts.append(
-            h.section(".card", aria_labelledby="weights")[
-                h.h2("#weights")["The best hosts"],
-                weights(view.shares),
-            ]
-        )
-    if view.refusal and view.refusal.misses:
-        parts.append(_misses(view.refusal.misses))
-    return h.div(".grid.two")[parts] if len(parts) > 1 else parts
+    """The funnel and the weights or near misses beside it; of a refusal what was asked for as well."""
+    funnel_card = (
+        view.funnel
+        and h.section(".card", aria_labelledby="funnel")[
+            h.h2("#funnel")["From all hosts to one" if view.shares else "From all hosts to none"],
+            funnel(view.funnel),
+        ]
+    )
+    shares = (
+        view.shares
+        and h.section(".card", aria_labelledby="weights")[
+            h.h2("#weights")["The best hosts"], weights(view.shares)
+        ]
+    )
+    misses = near_misses(view.refusal.misses) if view.refusal else None
+    return columns([funnel_card or None], [shares or None, misses])
 
 
-def _misses(misses: tuple[MissedHost, ...]) -> h.Node:
-    return h.section(".card.flush", aria_labelledby="misses")[
-        h.div(".section-head")[h.h2("#misses")["Nearly"], h.span(".muted")["only one thing is missing"]],
-        h.ul(".attention")[
-            [
-                h.li[h.span[host_link(each.miss.host, each.node), " ", h.bdi[each.miss.text]]]
-                for each in misses
-            ]
-        ],
-    ]
+def columns(first: list[h.Node], second: list[h.Node]) -> h.Node:
+    """Return cards in two columns, or in one if one of them has none."""
+    filled = [[card for card in column if card] for column in (first, second)]
+    if not all(filled):
+        return [card for column in filled for card in column]
+    return h.div(".grid.two")[[h.div(".grid")[column] for column in filled]]
 
 
 def _instances(view: DecisionView) -> h.Node:
@@ -239,25 +201,46 @@ def _asked(view: DecisionView) -> h.Node:
         *([("Of the client", h.bdi(".mono")[view.global_request_id])] if view.global_request_id else []),
         ("Project, user", [h.bdi[view.project_id], ", ", h.bdi[view.user_id]]),
     ]
-    for name, value in view.spec.items():
-        if name not in ("project_id", "user_id") and value not in (None, False, 0, "", [], {}):
-            facts.append((_WORDS.get(name, name.replace("_", " ").capitalize()), _value(value)))
+    for field, value in view.spec.items():
+        if field == "flavor" and isinstance(value, Mapping):
+            facts += _flavor(value)
+        elif field not in ("project_id", "user_id") and value not in _NOTHING:
+            facts.append((_WORDS.get(field, field.replace("_", " ").capitalize()), _value(value)))
+    if view.refusal and view.refusal.asked:
+        facts.append(("Of placement", [h.div[h.bdi(".mono")[each]] for each in view.refusal.asked]))
     return h.section(".card", aria_labelledby="asked")[
         h.h2("#asked")["What was asked for"],
         h.dl(".facts")[[(h.dt[name], h.dd[value]) for name, value in facts]],
-        h.p(".muted")["Of placement: ", h.bdi["; ".join(view.refusal.asked)]]
-        if view.refusal and view.refusal.asked
-        else None,
     ]
 
 
-_WORDS = {"flavor": "Flavor", "availability_zone": "Zone", "scheduler_hints": "Hints"}
+_NOTHING: Final[tuple[object, ...]] = (None, False, 0, "", [], {})
+_WORDS = {"availability_zone": "Zone", "scheduler_hints": "Hints"}
+_SIZES = (
+    ("memory_mb", "MEMORY_MB", "memory"),
+    ("disk_gb", "DISK_GB", "disk"),
+    ("ephemeral_gb", "DISK_GB", "ephemeral disk"),
+    ("swap_mb", "MEMORY_MB", "swap"),
+)
+
+
+def _flavor(flavor: Mapping[str, object]) -> Iterator[tuple[str, h.Node]]:
+    sizes = [f"{flavor.get('vcpus')} vCPUs"]
+    sizes += [
+        f"{amount(unit, size)} {words}"
+        for field, unit, words in _SIZES
+        if isinstance(size := flavor.get(field), int) and size
+    ]
+    yield "Flavor", [h.bdi[str(flavor.get("name"))], ": ", h.bdi[", ".join(sizes)]]
+    extra_specs = flavor.get("extra_specs")
+    if isinstance(extra_specs, Mapping) and extra_specs:
+        yield "Extra specs", [h.div[h.bdi(".mono")[f"{key}={value}"]] for key, value in extra_specs.items()]
 
 
 def _value(value: object) -> h.Node:
     if isinstance(value, Mapping):
-        parts = [(name, each) for name, each in value.items() if each not in (None, False, 0, "", [], {})]
-        return h.ul[[h.li[h.span(".muted")[h.bdi[str(name)], " "], _value(each)] for name, each in parts]]
+        parts = [(name, each) for name, each in value.items() if each not in _NOTHING]
+        return [h.div[h.span(".muted")[h.bdi[str(name)], " "], _value(each)] for name, each in parts]
     if isinstance(value, list | tuple):
         return [[", " if position else "", _value(each)] for position, each in enumerate(value)]
     return h.bdi[str(value)]

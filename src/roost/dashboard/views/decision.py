@@ -1,6 +1,6 @@
 """A decision: its story from all hosts to the chosen ones, or why it was refused."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -9,11 +9,14 @@ from roost.dashboard.page import PageQuery
 from roost.dashboard.service import DashboardService
 from roost.dashboard.views.funnel import FunnelStep, funnel_of
 from roost.dashboard.views.outcome import DecisionOutcome, RecordedHost, outcome_of
+from roost.dashboard.views.relaxed_form import form_address, relaxed_form
+from roost.dashboard.views.request_form import RequestForm, form_of
 from roost.model.reasons import Miss, Reasons, RefusalCause, Relaxation, WeighedHost
 from roost.model.record import Attempt, Run
 from roost.model.spec import UnreadKey
 from roost.model.visibility import Viewer, shown_whole, visible
-from roost.records import RunWithAttempts
+from roost.records import RunWithAttempts, spec_of
+from roost.records.errors import DamagedRecords
 from roost.scheduler.api.records import record_of
 from roost.scheduler.nodes.table import NodeTable
 from roost.web.request import Request
@@ -60,25 +63,39 @@ class MissedHost(msgspec.Struct, frozen=True):
     node: str | None
 
 
+class WorkingCause(msgspec.Struct, frozen=True):
+    """A condition without which the request would have been placed. ``node``: of its host, None if it is
+    gone."""
+
+    cause: RefusalCause
+    node: str | None
+
+
 class WayOut(msgspec.Struct, frozen=True):
-    """A change with which the request would have been placed. ``node``: of the host, None if it is gone or
-    not seen."""
+    """A change with which the request would have been placed.
+
+    ``node``: of the host, None if it is gone or not seen. ``address``: of the what-if with this change, None
+    if its form cannot say it.
+    """
 
     relaxation: Relaxation
     node: str | None
+    address: str | None = None
 
 
 class RefusalView(msgspec.Struct, frozen=True, kw_only=True):
     """Why instances of the request were not placed.
 
-    ``version``: the commit that the reasons were found on; None if unknown or not seen. ``complete``: False
+    ``hosts``: the number of all hosts. ``version``: the commit that the reasons were found on; None if
+    unknown or not seen. ``complete``: False
     if the time ran out before all changes were tried.
     """
 
     sentence: str
     placed: int = 0
     asked: tuple[str, ...] = ()
-    causes: tuple[RefusalCause, ...] = ()
+    hosts: int = 0
+    causes: tuple[WorkingCause, ...] = ()
     misses: tuple[MissedHost, ...] = ()
     ways: tuple[WayOut, ...] = ()
     version: int | None = None
@@ -137,11 +154,28 @@ def decision_of(record: RunWithAttempts, table: NodeTable, *, of_project: bool) 
         instances=tuple(_placed(record)),
         funnel=funnel_of(run),
         shares=tuple(_shares(each, table, chosen) for each in _weighed(run)),
-        refusal=_refusal(run, table),
+        refusal=_refusal(run, table, None if of_project else _form(run)),
         warnings=run.warnings,
         version=run.version,
         of_project=of_project,
     )
+
+
+def causes_in(reasons: Reasons, table: NodeTable) -> Iterator[WorkingCause]:
+    """Yield the causes of a refusal with the uuids of their hosts."""
+    for each in reasons.causes:
+        yield WorkingCause(each, None if each.host is None else node_of(table, each.host))
+
+
+def ways_in(reasons: Reasons, table: NodeTable, form: RequestForm | None) -> Iterator[WayOut]:
+    """Yield the changes that work, with the what-ifs that ask for them. ``form``: of the request."""
+    for each in reasons.relaxations:
+        changed = None if form is None else relaxed_form(form, each)
+        yield WayOut(
+            each,
+            node_of(table, each.host) if each.host else None,
+            None if changed is None else form_address(changed),
+        )
 
 
 def node_of(table: NodeTable, name: str) -> str | None:
@@ -181,7 +215,15 @@ def _shares(weighed: WeighedHost, table: NodeTable, chosen: set[str]) -> HostSha
     return HostShares(RecordedHost(weighed.host, node), weighed.weight, node in chosen, tuple(shares))
 
 
-def _refusal(run: Run, table: NodeTable) -> RefusalView | None:
+def _form(run: Run) -> RequestForm | None:
+    """Return the request in the form of what-ifs; None if the record has none of this program."""
+    try:
+        return form_of(spec_of(run), run.id)
+    except DamagedRecords:
+        return None
+
+
+def _refusal(run: Run, table: NodeTable, form: RequestForm | None) -> RefusalView | None:
     if run.refusal is None:
         return None
     reasons: Reasons | None = run.reasons
@@ -191,11 +233,10 @@ def _refusal(run: Run, table: NodeTable) -> RefusalView | None:
         sentence=reasons.sentence,
         placed=reasons.placed,
         asked=reasons.query,
-        causes=reasons.causes,
+        hosts=reasons.hosts,
+        causes=tuple(causes_in(reasons, table)),
         misses=tuple(MissedHost(each, node_of(table, each.host)) for each in reasons.misses),
-        ways=tuple(
-            WayOut(each, node_of(table, each.host) if each.host else None) for each in reasons.relaxations
-        ),
+        ways=tuple(ways_in(reasons, table, form)),
         version=reasons.version,
         complete=reasons.complete,
     )

@@ -13,6 +13,7 @@ CHOSEN = "chosen"
 class FunnelStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A step of a decision, after which ``left`` hosts remain.
 
+    ``text``: the hosts that it leaves, in words that follow a plural subject; empty if the record has none.
     ``kind``: of the step; None for the hosts that are known, and for the chosen ones. ``removed``: by this
     step. ``alone``: the hosts that do not meet it, also those that an earlier step has removed; None if this
     was not found out. ``sole``: the hosts that no other step removes. ``hosts``: the names of the removed
@@ -20,6 +21,7 @@ class FunnelStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     name: str
+    text: str = ""
     kind: StageKind | None = None
     left: int
     removed: int = 0
@@ -53,6 +55,7 @@ def _of_reasons(reasons: Reasons) -> tuple[FunnelStep, ...]:
         steps.append(
             FunnelStep(
                 name=stage.name,
+                text=stage.text,
                 kind=stage.kind,
                 left=left,
                 removed=stage.hosts,

@@ -159,6 +159,9 @@ def _host_without(
         if dropped is None:
             return None
         request, filters = dropped
+    if only.any() and not any(group.resources for group in request.query.groups):
+        # Nothing is left to claim, so it cannot be tried.
+        return survey.name(survey.positions(only)[0])
     hosts: list[int | None] = [survey.index.item(each) for each in survey.positions(only)[:MOST_HOSTS]]
     for host in dict.fromkeys((*snapshot.to_try(request, hosts), None)):
         name = snapshot.works(request, filters, host)
@@ -223,7 +226,7 @@ def _names(survey: Survey, condition: Condition) -> tuple[str, ...]:
     return (GROUP,) if _is_group(condition) else (condition.name,)
 
 
-def relaxation_of(found: FoundCauses) -> Relaxation | None:
+def relaxation_of(survey: Survey, found: FoundCauses) -> Relaxation | None:
     """Return causes as the change that leaves them out; None if no instance could do without one of them."""
     subjects = (each.subject for each in found.conditions)
     if any(isinstance(each, Constraint) and each.is_amount and each.names[0] in _NEEDED for each in subjects):
@@ -236,6 +239,7 @@ def relaxation_of(found: FoundCauses) -> Relaxation | None:
             distance=FARTHEST,
             host="",
             group=each.subject.group if isinstance(each.subject, Constraint) else None,
+            without=_names(survey, each),
         )
         for each in found.conditions
     )

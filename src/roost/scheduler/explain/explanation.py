@@ -221,7 +221,7 @@ def explain(
             survey = _survey(snapshot, request, more, refused, time_limit)
             found = near(survey, NEAR_EACH + len(request.instances))
             snapshot.one_by_one = survey.can_weigh(snapshot.pools.plugins.weighers)
-            stages, misses = survey.stages(), nearest(found, MOST_MISSES)
+            misses = nearest(found, MOST_MISSES)
             last, _ = binding_of(survey)
     if more == len(request.instances):
         return _fits(snapshot, request, placed, time_limit)
@@ -245,11 +245,16 @@ def explain(
     if causes is not None and not (
         relaxations if len(causes.conditions) > 1 else any(_is_of(each, causes) for each in relaxations)
     ):
-        left_out = relaxation_of(causes)
+        left_out = relaxation_of(survey, causes)
         relaxations = relaxations if left_out is None else (*relaxations, left_out)
     sentence, public = texts
     return replace(
-        _counted(survey, stages, sentence + way_out(relaxations), public + user_way_out(relaxations)),
+        _counted(
+            survey,
+            survey.stages(conditions),
+            sentence + way_out(relaxations),
+            public + user_way_out(relaxations),
+        ),
         placed=placed + more,
         causes=named,
         misses=misses,

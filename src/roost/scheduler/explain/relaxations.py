@@ -17,6 +17,7 @@ from roost.scheduler.explain.survey import Survey, TimeLimit
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.plugins.plugins import Filter
+from roost.scheduler.request.changed import GROUP
 from roost.scheduler.request.places import RequestedPlace
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
@@ -43,6 +44,7 @@ class Proposal:
     group: str | None = None
     before: int | None = None
     after: int | None = None
+    without: tuple[str, ...] = ()
     parts: tuple[Relaxation, ...] = ()
 
     def relaxation(self, host: str) -> Relaxation:
@@ -56,6 +58,7 @@ class Proposal:
             group=self.group,
             before=self.before,
             after=self.after,
+            without=self.without,
             parts=self.parts,
         )
 
@@ -179,6 +182,7 @@ def _without_constraint(
         hosts,
         None if not repeating else [excusing(x, constraint) if x in repeating else x for x in filters],
         group=constraint.group,
+        without=(str(constraint), *(each.name for each in repeating or ())),
     )
 
 
@@ -225,6 +229,7 @@ def _elsewhere(request: SchedulingRequest, place: RequestedPlace, hosts: Sequenc
         distance,
         without_place(request, place),
         hosts,
+        without=(place.step,),
     )
 
 
@@ -237,7 +242,7 @@ def _without_filter(
 ) -> Proposal:
     left = [each for each in filters if each is not left_out]
     name = left_out.name
-    return Proposal("filter", name, f"without {name}", distance, request, hosts, left)
+    return Proposal("filter", name, f"without {name}", distance, request, hosts, left, without=(name,))
 
 
 def _group(
@@ -249,7 +254,7 @@ def _group(
     if group.policy != ANTI_AFFINITY:
         changed = replace(request, spec=replace(request.spec, group=None))
         text = f"without the server group {group.uuid} (affinity)"
-        return Proposal("group", condition.name, text, UNMEASURED, changed, hosts)
+        return Proposal("group", condition.name, text, UNMEASURED, changed, hosts, without=(GROUP,))
     before = group.max_server_per_host
     after = max(before, survey.progress.members[index]) + 1
     spec = replace(request.spec, group=replace(group, max_server_per_host=after))

@@ -119,11 +119,29 @@ class Survey:
         place = int(np.searchsorted(self._judged, position))
         return OneHost(self.table, self.trees.source, place, self.trees.source.level)
 
-    def stages(self) -> tuple[Stage, ...]:
-        """Return the funnel: see `Stage`."""
+    def stages(self, last: Collection[Condition] = ()) -> tuple[Stage, ...]:
+        """Return the funnel: see `Stage`. ``last``: conditions that come after all others."""
         without = self.hosts - int(self.is_host.sum())
         first = [Stage(kind="provider", name=NO_PROVIDER, hosts=without, hosts_alone=without)]
-        return (*(first if without else ()), *map(self._stage, self.conditions))
+        ordered = [each for each in self.conditions if each not in last]
+        ordered += [each for each in self.conditions if each in last]
+        left, trees_left = self.is_host.copy(), np.ones(len(self.index), dtype=np.bool_)
+        stages = [*(first if without else ())]
+        for each in ordered:
+            removed = self._excluded(each)
+            stages.append(self._stage(each, left & removed, trees_left & removed))
+            left &= ~removed
+            if each.kind == "query":
+                trees_left &= ~removed
+        return tuple(stages)
+
+    def _excluded(self, condition: Condition) -> Bools:
+        """Return the trees that a condition removes, in its turn or sooner."""
+        if condition.failing is None:
+            return condition.removed
+        if condition.kind == "query":
+            return condition.removed | (condition.failing & ~self.offered)
+        return condition.removed | condition.failing
 
     def passing(self) -> Bools:
         """Return the hosts that fail no place and no filter, of those that judge all hosts."""
@@ -265,8 +283,8 @@ class Survey:
             if condition.kind != "query":
                 condition.sole = int(self.failing_only(condition).sum())
 
-    def _stage(self, condition: Condition) -> Stage:
-        removed = condition.removed & self.is_host
+    def _stage(self, condition: Condition, removed: Bools, trees: Bools) -> Stage:
+        """Return the stage of a condition. ``removed``: the hosts that it removes, ``trees``: the trees."""
         failing = condition.failing
         asked = condition.kind == "query"
         counted = asked and self.trees.trees is not None
@@ -279,7 +297,7 @@ class Survey:
             hosts=int(removed.sum()),
             hosts_alone=alone,
             hosts_sole=condition.sole,
-            trees=int(condition.removed.sum()) if counted else None,
+            trees=int(trees.sum()) if counted else None,
             trees_alone=int(failing.sum()) if counted and failing is not None else None,
             providers_alone=condition.providers_alone,
             removed=HostNames() if asked else self._names(removed),
