@@ -6,8 +6,9 @@ import msgspec
 import numpy as np
 
 from roost.dashboard.fleet.hosts import HostsNow
-from roost.fleet.columns import Bools, Int64
-from roost.scheduler.nodes.host_states import DISABLED, DOWN, STATES
+from roost.fleet.columns import Bools, Float64, Int64, Rows
+from roost.scheduler.nodes.host_layout import HostGroup
+from roost.scheduler.nodes.host_states import DISABLED, DOWN
 
 GroupedBy = Literal["place", "zone", "rack", "cell"]
 """``rack``: by zone and rack; ``place``: by zone, rack and cell."""
@@ -17,7 +18,10 @@ GroupSort = Literal["share", "free", "hosts", "down", "name"]
 MAX_SUM: Final = 2**62
 """Units of a class in a group at most; larger sums are shown as this one."""
 
-SORTS: Final[tuple[GroupSort, ...]] = ("share", "free", "hosts", "down", "name")
+_NO_CLASS: Final = -1.0
+"""The share of hosts and groups without the class."""
+
+_Place = tuple[str | None, str | None, str | None]
 
 
 class HostGroupRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,91 +46,107 @@ class HostGroupRow(msgspec.Struct, frozen=True, kw_only=True):
     fullest_node: str | None = None
     fullest_share: float | None = None
 
+
+class HostGroups:
+    """The groups of hosts that have any, as columns, in the order of their places.
+
+    Hosts of a zone, rack and cell are neighbours in the layout. So each number is reduced over neighbours
+    first, and over the groups of the layout then; a row is made only for a group that is shown.
+    """
+
+    def __init__(
+        self, now: HostsNow, resource_class: str, by: GroupedBy, chosen: Bools | None = None
+    ) -> None:
+        self._now = now
+        parts = now.layout.groups
+        names = [_place_of(each, by) for each in parts]
+        self.places = sorted(set(names), key=lambda place: tuple(part or "" for part in place))
+        number = {place: at for at, place in enumerate(self.places)}
+        self._group_of = np.array([number[place] for place in names], dtype=np.intp)
+        self._starts = np.array([each.first for each in parts], dtype=np.intp)
+        amounts = now.amounts(resource_class)
+        every = np.ones(len(now), dtype=np.int64) if chosen is None else chosen.astype(np.int64)
+        self.hosts = self._summed(every)
+        self.down = self._summed((now.states == DOWN) * every)
+        self.disabled = self._summed((now.states == DISABLED) * every)
+        self.capacity, self.used, self.reserved, self.total = (
+            self._summed(column * every) for column in amounts
+        )
+        share = np.where(amounts.capacity > 0, amounts.used / np.maximum(amounts.capacity, 1), _NO_CLASS)
+        self._share = share if chosen is None else np.where(chosen, share, _NO_CLASS)
+        self._best: Float64 = np.maximum.reduceat(self._share, self._starts) if parts else np.zeros(0)
+        there = np.flatnonzero(self.hosts)
+        self._there: Rows = there
+
+    def __len__(self) -> int:
+        """Return the number of groups that have hosts."""
+        return len(self._there)
+
     @property
-    def share(self) -> float:
-        """The share of the capacity in use; -1 without capacity."""
-        return self.used / self.capacity if self.capacity > 0 else -1.0
+    def shares(self) -> Float64:
+        """The share of each group's capacity in use; -1 without capacity: float64[len(places)]."""
+        return np.where(self.capacity > 0, self.used / np.maximum(self.capacity, 1), _NO_CLASS)
 
+    def order(self, sort: GroupSort) -> Rows:
+        """Return the groups that have hosts, the largest first, equal ones and ``name`` by place: intp."""
+        match sort:
+            case "share":
+                rank = self.shares
+            case "free":
+                rank = (self.capacity - self.used).astype(np.float64)
+            case "hosts":
+                rank = self.hosts.astype(np.float64)
+            case "down":
+                rank = (self.down + self.disabled).astype(np.float64)
+            case _:
+                return self._there
+        return self._there[np.argsort(-rank[self._there], kind="stable")]
 
-def grouped(
-    now: HostsNow, resource_class: str, by: GroupedBy, chosen: Bools | None = None
-) -> list[HostGroupRow]:
-    """Return the groups of hosts in the order of their places. ``chosen``: only these hosts count."""
-    keys = [
-        (
-            each.zone if by != "cell" else None,
-            each.label if by in ("place", "rack") else None,
-            each.cell if by in ("place", "cell") else None,
+    def fullest(self) -> HostGroupRow | None:
+        """Return the group with the largest share in use; None if nothing is in use."""
+        order = self.order("share")
+        return self.row(order.item(0)) if len(order) and self.shares[order.item(0)] > 0 else None
+
+    def row(self, group: int) -> HostGroupRow:
+        """Return one group."""
+        zone, rack, cell = self.places[group]
+        parts = np.flatnonzero(self._group_of == group)
+        part = int(parts[np.argmax(self._best[parts])])
+        first = self._now.layout.groups[part].first
+        share = self._best.item(part)
+        index = -1
+        if share >= 0:
+            hosts = self._share[first : first + self._now.layout.groups[part].hosts]
+            index = self._now.layout.nodes.item(first + int(np.argmax(hosts)))
+        return HostGroupRow(
+            zone=zone,
+            rack=rack,
+            cell=cell,
+            hosts=self.hosts.item(group),
+            down=self.down.item(group),
+            disabled=self.disabled.item(group),
+            used=self.used.item(group),
+            capacity=self.capacity.item(group),
+            reserved=self.reserved.item(group),
+            total=self.total.item(group),
+            fullest=None if index < 0 else self._now.table.hosts[index],
+            fullest_node=None if index < 0 else self._now.table.nodes[index],
+            fullest_share=None if index < 0 else share,
         )
-        for each in now.layout.groups
-    ]
-    names = sorted(set(keys), key=lambda key: tuple(part or "" for part in key))
-    number = {key: place for place, key in enumerate(names)}
-    of_group = np.array([number[key] for key in keys], dtype=np.intp)
-    code = of_group[now.group_of()] if len(keys) else np.zeros(0, dtype=np.intp)
-    amounts = now.amounts(resource_class)
-    places = np.arange(len(now)) if chosen is None else np.flatnonzero(chosen)
-    code = code[places]
 
-    def summed(column: Int64) -> list[int]:
-        # Exact up to 2**53; int64 would overflow where hosts have the largest amounts.
-        found = np.bincount(code, weights=column[places], minlength=len(names))
-        sums: list[int] = np.minimum(found, MAX_SUM).astype(np.int64).tolist()
-        return sums
+    def _summed(self, column: Int64) -> Int64:
+        if not len(self._starts):
+            return np.zeros(0, dtype=np.int64)
+        # In float64, which is exact up to 2**53: int64 would overflow where hosts have the largest amounts.
+        parts = np.add.reduceat(column, self._starts, dtype=np.float64)
+        sums = np.bincount(self._group_of, weights=parts, minlength=len(self.places))
+        return np.minimum(sums, MAX_SUM).astype(np.int64)
 
-    counts = np.bincount(code * len(STATES) + now.states[places], minlength=len(names) * len(STATES))
-    hosts, down, disabled = (
-        each.tolist()
-        for each in (
-            counts.reshape(-1, len(STATES)).sum(axis=1),
-            counts[DOWN :: len(STATES)],
-            counts[DISABLED :: len(STATES)],
-        )
+
+def _place_of(group: HostGroup, by: GroupedBy) -> _Place:
+    """Return the names of a group's place."""
+    return (
+        group.zone if by != "cell" else None,
+        group.label if by in ("place", "rack") else None,
+        group.cell if by in ("place", "cell") else None,
     )
-    used, capacity, reserved, total = (
-        summed(each) for each in (amounts.used, amounts.capacity, amounts.reserved, amounts.total)
-    )
-    share = np.where(amounts.capacity > 0, amounts.used / np.maximum(amounts.capacity, 1), -1.0)[places]
-    # The last host of each group in ascending order of shares is its fullest; of equal ones the first.
-    order = np.lexsort((-np.arange(len(places)), share, code))
-    ends = np.searchsorted(code[order], np.arange(len(names)), side="right") - 1
-    found = []
-    for place, (zone, rack, cell) in enumerate(names):
-        if not hosts[place]:
-            continue
-        best = int(order[ends[place]])
-        fullest = share.item(best) >= 0
-        index = now.layout.nodes.item(places.item(best))
-        found.append(
-            HostGroupRow(
-                zone=zone,
-                rack=rack,
-                cell=cell,
-                hosts=hosts[place],
-                down=down[place],
-                disabled=disabled[place],
-                used=used[place],
-                capacity=capacity[place],
-                reserved=reserved[place],
-                total=total[place],
-                fullest=now.table.hosts[index] if fullest else None,
-                fullest_node=now.table.nodes[index] if fullest else None,
-                fullest_share=share.item(best) if fullest else None,
-            )
-        )
-    return found
-
-
-def ordered(groups: list[HostGroupRow], sort: GroupSort) -> list[HostGroupRow]:
-    """Return groups in an order: the largest first, but by name; equal ones by name."""
-    match sort:
-        case "share":
-            return sorted(groups, key=lambda each: -each.share)
-        case "free":
-            return sorted(groups, key=lambda each: each.used - each.capacity)
-        case "hosts":
-            return sorted(groups, key=lambda each: -each.hosts)
-        case "down":
-            return sorted(groups, key=lambda each: -(each.down + each.disabled))
-        case _:
-            return groups

@@ -3,9 +3,10 @@
 from typing import Final, Literal
 
 import msgspec
+import numpy as np
 
 from roost.dashboard.fleet.criteria import FilterChoices, HostCriteria, filter_choices
-from roost.dashboard.fleet.groups import GroupedBy, GroupSort, HostGroupRow, grouped, ordered
+from roost.dashboard.fleet.groups import GroupedBy, GroupSort, HostGroupRow, HostGroups
 from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.fleet.levels import MapScale, Shown, scale_of
 from roost.dashboard.fleet.map_query import MapQuery
@@ -68,17 +69,12 @@ async def fleet_map_view(service: DashboardService, req: Request) -> FleetMapVie
     selection = query.selection
     found = selection.chosen(now, service.hosts)
     name = selection.class_of(now)
-    groups = grouped(now, name, query.group, found)
-    rows = ordered(groups, query.sort)
+    groups = HostGroups(now, name, query.group, found)
+    order = groups.order(query.sort)
     hosts = len(now) if found is None else int(found.sum())
-    last = max(1, -(-len(rows) // GROUPS_ON_A_PAGE))
-    page = min(query.page, last)
-    counts = {
-        state: int(((now.states == number) if found is None else (now.states == number) & found).sum())
-        for number, state in enumerate(STATES)
-        if now.states_known
-    }
-    fullest = max(groups, key=lambda each: each.share, default=None)
+    page = min(query.page, max(1, -(-len(groups) // GROUPS_ON_A_PAGE)))
+    shown = order[(page - 1) * GROUPS_ON_A_PAGE : page * GROUPS_ON_A_PAGE].tolist()
+    counts = np.bincount(now.states if found is None else now.states[found], minlength=len(STATES)).tolist()
     return FleetMapView(
         at=now.at,
         version=now.version,
@@ -89,14 +85,14 @@ async def fleet_map_view(service: DashboardService, req: Request) -> FleetMapVie
         criteria=query.criteria,
         all_hosts=len(now),
         hosts=hosts,
-        states=counts,
+        states=dict(zip(STATES, counts, strict=True)) if now.states_known else {},
         totals=None if now.fleet is None else _totals(name, groups),
         group=query.group,
         sort=query.sort,
         page=page,
-        all_groups=len(rows),
-        groups=tuple(rows[(page - 1) * GROUPS_ON_A_PAGE : page * GROUPS_ON_A_PAGE]),
-        fullest=fullest if fullest is not None and fullest.share > 0 else None,
+        all_groups=len(groups),
+        groups=tuple(map(groups.row, shown)),
+        fullest=groups.fullest(),
         choices=filter_choices(now),
         selected=_selected(now, query.host),
         past=query.at,
@@ -108,11 +104,6 @@ def _selected(now: HostsNow, node: str) -> int | None:
     return None if index is None else now.positions.item(index)
 
 
-def _totals(name: str, groups: list[HostGroupRow]) -> ClassTotals:
-    return ClassTotals(
-        name,
-        sum(each.used for each in groups),
-        sum(each.capacity for each in groups),
-        sum(each.reserved for each in groups),
-        sum(each.total for each in groups),
-    )
+def _totals(name: str, groups: HostGroups) -> ClassTotals:
+    columns = (groups.used, groups.capacity, groups.reserved, groups.total)
+    return ClassTotals(name, *(sum(column.tolist()) for column in columns))
