@@ -24,6 +24,7 @@ from roost.dashboard.pages.hosts import HOSTS
 from roost.dashboard.pages.instance import INSTANCE
 from roost.dashboard.pages.instances import INSTANCES
 from roost.dashboard.pages.overview import OVERVIEW
+from roost.dashboard.pages.series import SERIES
 from roost.dashboard.pages.what_if import WHAT_IF_PAGE
 from roost.dashboard.search import SEARCH_OPERATIONS
 from roost.dashboard.service import FLEET_RULE, SESSION_RULE, DashboardService
@@ -56,6 +57,7 @@ PAGES: Final[tuple[Page, ...]] = (
     WHAT_IF_PAGE,
     CELLS,
     EVENTS,
+    SERIES,
     *CONFIRMATIONS,
 )
 """All pages. A new page is one row here."""

@@ -4,7 +4,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -29,6 +29,9 @@ from roost.dashboard.live.log_looks import LogLooks
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.past.index_keeper import IndexKeeper
 from roost.dashboard.past.past_reads import PastReads
+from roost.dashboard.past.sampler import Sampler
+from roost.dashboard.past.samples import SampleStore
+from roost.dashboard.past.state_log import StateLog
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.session.authenticator import SessionAuthenticator
 from roost.dashboard.session.ended import EndedSessions
@@ -39,6 +42,7 @@ from roost.dashboard.session.login_methods import LoginMethods, PasswordLogin
 from roost.dashboard.session.one_time import OneTimeToken
 from roost.dashboard.session.seal import SessionSeal, session_key
 from roost.placement.access import open_authenticator
+from roost.process.lane import Lane
 from roost.scheduler import Scheduler
 from roost.scheduler.nodes import NodeTable
 from roost.server.options import SchedulingOptions
@@ -46,6 +50,9 @@ from roost.server.process import Api, Process, ProcessPart
 from roost.state.api_database.request_reads import Requests
 from roost.web.auth.rules import PolicyRules
 from roost.web.policy import Policy
+
+_PAST: Final = "past"
+"""The folder of the past in that of the dashboard."""
 
 
 class DashboardPart(ProcessPart[SchedulingOptions]):
@@ -98,6 +105,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             certificate=process.certificate,
             past=_past(process, own, table),
         )
+        _sample(process, service)
         process.apis.append(
             Api(
                 create_app(service, options, alone="placement_api" not in process.parts),
@@ -161,10 +169,21 @@ def _password_login(options: SchedulingOptions, own: DashboardOptions) -> Passwo
 def _past(process: Process[SchedulingOptions], own: DashboardOptions, table: NodeTable) -> PastReads:
     ledger, keeper = process.ledger, None
     if ledger is not None and own.folder is not None:
-        keeper = IndexKeeper(ledger, own.folder / "past", own.past_mebibytes * 1024 * 1024)
+        keeper = IndexKeeper(ledger, own.folder / _PAST, own.past_mebibytes * 1024 * 1024)
         process.stack.push_async_callback(keeper.close)
         process.run_for_ever("index of the past", keeper.run())
-    return PastReads(ledger, keeper, table)
+    log = None if own.folder is None else StateLog(own.folder / _PAST)
+    samples = SampleStore(None if own.folder is None else own.folder / _PAST)
+    return PastReads(ledger, keeper, table, log, samples)
+
+
+def _sample(process: Process[SchedulingOptions], service: DashboardService) -> None:
+    """Look at the cloud once a minute, for series over time."""
+    lane = Lane("samples-of-the-past")
+    process.stack.push_async_callback(lane.close, None)
+    sampler = Sampler(service, lane)
+    process.stack.push_async_callback(sampler.close)
+    process.run_for_ever("samples of the past", sampler.run())
 
 
 def _cloud(process: Process[SchedulingOptions]) -> CloudReads | None:

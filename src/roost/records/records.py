@@ -95,6 +95,14 @@ class CountableRecords(Records, Protocol):
         """
         ...
 
+    async def by_minute(self, since: float, most: int) -> list[tuple[int, int, int]]:
+        """Count the runs and the refused ones of each minute since a time, of the newest ``most`` runs.
+
+        ``since``: seconds since the epoch. Returns: the minute, runs and refused ones; the minute is that of
+        the start of a run, in whole minutes since the epoch. Minutes without runs are left out.
+        """
+        ...
+
     async def failed_builds(self, since: float) -> list[FailedBuilds]:
         """Count the builds that began since a time and failed, by node.
 

@@ -24,7 +24,7 @@ from roost.records.rows import (
 )
 from roost.records.search import Search
 from roost.records.sql_batch import ATTEMPT_COLUMNS, RUN_COLUMNS, RecordBatch
-from roost.records.summary import FailedBuilds, RunSummary, read_failed_builds, read_summary
+from roost.records.summary import FailedBuilds, RunSummary, read_failed_builds, read_minutes, read_summary
 from roost.records.tables import SCHEMA, attempts, run_instances, runs, settings
 from roost.storage import Database, StorageError
 
@@ -89,6 +89,10 @@ class SqlRecords:
     async def summary(self, since: float, most: int) -> RunSummary:
         """Count the runs since a time; see `CountableRecords.summary`."""
         return await self._answer(self._database.read(partial(read_summary, since=since, most=most)))
+
+    async def by_minute(self, since: float, most: int) -> list[tuple[int, int, int]]:
+        """Count the runs of each minute since a time; see `CountableRecords.by_minute`."""
+        return await self._answer(self._database.read(partial(read_minutes, since=since, most=most)))
 
     async def failed_builds(self, since: float) -> list[FailedBuilds]:
         """Count the builds that failed since a time, by node; see `CountableRecords.failed_builds`."""

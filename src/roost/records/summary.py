@@ -64,5 +64,18 @@ def read_summary(connection: Connection, since: float, most: int) -> RunSummary:
     )
 
 
+def read_minutes(connection: Connection, since: float, most: int) -> list[tuple[int, int, int]]:
+    """Count the runs of each minute; see `roost.records.records.CountableRecords.by_minute`."""
+    newest = connection.scalar(sa.select(sa.func.max(runs.c.number))) or 0
+    minute = sa.cast(sa.func.floor(runs.c.started_at / 60), sa.BigInteger)
+    query = (
+        sa.select(minute.label("minute"), sa.func.count(), sa.func.count(runs.c.refusal))
+        .where(runs.c.number > newest - most, runs.c.started_at >= since)
+        .group_by("minute")
+        .order_by("minute")
+    )
+    return [(at, count, refused) for at, count, refused in connection.execute(query)]
+
+
 def _quantile(ascending: list[float], share: float) -> float | None:
     return ascending[min(len(ascending) - 1, int(share * len(ascending)))] if ascending else None

@@ -15,4 +15,5 @@ instance       one instance, with its history
 instances      the list of instances
 overview       what needs attention, capacity and use
 what_if        the form of a request, and how many of it fit
+series         charts over time, with the same numbers as a table
 """

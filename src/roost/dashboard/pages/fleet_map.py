@@ -129,7 +129,7 @@ def _ratio(capacity: int, usable: int) -> str:
 
 
 def _states(view: FleetMapView) -> h.Node:
-    if view.past is not None:
+    if not view.states:
         return "states of then are not kept"
     marks = {"up": "ok", "disabled": "off", "down": "fails"}
     return [

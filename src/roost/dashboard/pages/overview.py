@@ -11,6 +11,7 @@ from roost.dashboard.html.live import live_region
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.values import amount, number, percent
 from roost.dashboard.page import Page, TimedQuery
+from roost.dashboard.pages.series import chart_scripts, series_figure
 from roost.dashboard.service import FLEET_RULE
 from roost.dashboard.views.attention import Attention
 from roost.dashboard.views.overview import (
@@ -39,18 +40,39 @@ def _overview(view: OverviewView, viewing: Viewing) -> h.Node:
         "note": "Nothing is wrong; notes are below.",
         "ok": "Nothing is wrong.",
     }[worst]
-    return live_region(
-        viewing,
-        "overview",
-        page_head("Overview", h.span(class_=f"state-{worst}")[lead]),
-        _figures(view),
-        h.div(".grid.side")[_attention(view), _decisions(view)],
-        _capacity(view),
-        h.div(".grid.two")[
-            _places("Zones", "zone", view.zones),
-            _places("Cells", "cell", view.cells),
+    return [
+        live_region(
+            viewing,
+            "overview",
+            page_head("Overview", h.span(class_=f"state-{worst}")[lead]),
+            _figures(view),
+            h.div(".grid.side")[_attention(view), _decisions(view)],
+            _capacity(view),
+            h.div(".grid.two")[
+                _places("Zones", "zone", view.zones),
+                _places("Cells", "cell", view.cells),
+            ],
+        ),
+        _over_time(view),
+    ]
+
+
+def _over_time(view: OverviewView) -> h.Node:
+    """Charts, which fetch their numbers after the page."""
+    classes = [each.resource_class for each in view.classes][:2]
+    return h.section(aria_labelledby="over-time")[
+        h.div(".section-head")[
+            h.h2("#over-time")["The last day"], h.span(".muted")["A click shows that time"]
         ],
-    )
+        h.div(".grid.two")[
+            [series_figure("use", f"{each} in use", resource_class=each) for each in classes],
+            series_figure("claims", "Claims a minute", small=True) if classes else None,
+            series_figure("decisions", "Decisions a minute", small=True),
+            series_figure("hosts", "Hosts", small=True),
+            series_figure("instances", "Instances", small=True) if view.instances is not None else None,
+        ],
+        chart_scripts(),
+    ]
 
 
 def _past(view: OverviewView) -> h.Node:
@@ -61,7 +83,9 @@ def _past(view: OverviewView) -> h.Node:
         _capacity(view),
         h.div(".grid.two")[_places("Zones", "zone", view.zones), _places("Cells", "cell", view.cells)],
         h.p(".muted")[
-            "States of hosts and what needed attention are not kept. ",
+            "What needed attention then is not kept. "
+            if view.up is not None
+            else "What needed attention and the states of hosts then are not kept. ",
             h.a(href=addresses.with_query(addresses.DECISIONS, until=f"{view.at:.0f}"))[
                 "Decisions until then"
             ],

@@ -14,6 +14,12 @@ Moments and views:
     row_keys      the keys of providers by row
     present_rows  rows of single providers, read from the tables
 
+Over time:
+    sampler       looks at the cloud once a minute
+    samples       states of hosts and instances, and decisions, by minute and hour
+    state_log     the states of hosts at each minute
+    use_history   use, capacity and claims at many times
+
 The index:
     index_entries  the content of commits as tables
     index_block    entries of consecutive commits, found by provider, consumer and commit

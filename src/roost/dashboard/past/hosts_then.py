@@ -7,24 +7,31 @@ import numpy as np
 from roost.dashboard.fleet.hosts import HostsNow, class_rank
 from roost.dashboard.past.past_moments import PastMoment
 from roost.dashboard.past.past_nodes import PastNodes
+from roost.dashboard.past.state_log import UNKNOWN
 from roost.dashboard.service import DashboardService
 from roost.fleet.columns import Bools, Int64
 from roost.fleet.host_levels import ClassAmounts
-from roost.scheduler.nodes.host_states import UP
+from roost.scheduler.nodes.host_states import DOWN, UP
 from roost.scheduler.nodes.node_amounts import TreeAmounts
 
 
 class HostsThen(HostsNow):
     """All hosts of now, with their amounts as of a moment. Use it before the next ``await``.
 
-    Places, traits, aggregates and names are those of now. States are not kept: all hosts are shown as up.
+    Places, traits, aggregates and names are those of now. States are those of then, if they were looked at;
+    hosts that were not there are down.
     """
 
     def __init__(self, now: HostsNow, then: PastNodes, moment: PastMoment) -> None:
-        self.states_known = False
         self.__dict__.update(now.__dict__)
         self.at = moment.at
-        self.states = np.full(len(now), UP, dtype=np.uint8)
+        states = then.states(self.layout.nodes)
+        self.states_known = states is not None
+        self.states = (
+            np.full(len(now), UP, dtype=np.uint8)
+            if states is None
+            else np.where(states == UNKNOWN, DOWN, states).astype(np.uint8)
+        )
         self.columns = then
         self._amounts: dict[str, TreeAmounts] = {}
 
@@ -75,5 +82,5 @@ async def hosts_shown(service: DashboardService, at: str | None, *, searched: bo
     if at is None:
         return await service.hosts.now(searched=searched)
     moment = await service.past.moment(at)
-    then = await service.past.nodes(moment.version)
+    then = await service.past.nodes(moment)
     return HostsThen(await service.hosts.now(searched=searched), then, moment)

@@ -112,6 +112,10 @@ class IndexKeeper:
         self._take()
         return await self._lane.run(lambda: use(self._added()))
 
+    async def run_in_thread(self, call: Callable[[], T]) -> T:
+        """Call a function in the thread of the index."""
+        return await self._lane.run(call)
+
     async def _keep(self) -> None:
         """Load the files, and keep the index until the newest commits do not follow those before any more."""
         history = await self._ledger.database.read(lambda connection: str(read_identity(connection)))

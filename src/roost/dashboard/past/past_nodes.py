@@ -8,6 +8,7 @@ import numpy as np
 from roost.dashboard.past.fleet_columns import ClassAmountColumns, PastColumns
 from roost.dashboard.past.index_block import Keys
 from roost.dashboard.past.index_entries import key_of
+from roost.dashboard.past.state_log import UNKNOWN, States
 from roost.fleet.columns import Bools, Int64, Rows
 from roost.scheduler.nodes.node_amounts import TreeAmounts
 from roost.scheduler.nodes.table import NodeTable
@@ -43,11 +44,16 @@ class NodeKeys:
 
 
 class PastNodes:
-    """The amounts of nodes at a version. ``places``: intp[size], of the nodes by index in ``columns``."""
+    """The amounts and states of nodes at a moment.
 
-    def __init__(self, columns: PastColumns, places: Rows) -> None:
+    ``places``: intp[size], of the nodes by index in ``columns``. ``states``: uint8[size], numbers of `STATES`
+    or `UNKNOWN`; None: nobody looked at that time.
+    """
+
+    def __init__(self, columns: PastColumns, places: Rows, states: States | None = None) -> None:
         self.columns = columns
         self._places = places
+        self._states = states
 
     @property
     def version(self) -> int:
@@ -57,6 +63,15 @@ class PastNodes:
     def existed(self, nodes: Rows) -> Bools:
         """Return for each node whether placement had it: bool[n]. ``nodes``: intp[n], indexes."""
         return self._places_of(nodes) >= 0
+
+    def states(self, nodes: Rows) -> States | None:
+        """Return the state of each node: uint8[n], `UNKNOWN` of nodes that were not there; None: not kept."""
+        if self._states is None:
+            return None
+        found = np.full(len(nodes), UNKNOWN, dtype=np.uint8)
+        known = nodes < len(self._states)
+        found[known] = self._states[nodes[known]]
+        return found
 
     def amounts(self, resource_class: str, nodes: Rows) -> TreeAmounts:
         """Return the amounts of a class on nodes: int64[n], 0 where placement did not have the node."""

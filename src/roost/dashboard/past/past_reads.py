@@ -1,7 +1,7 @@
 """The past that pages read: hosts and consumers as of a moment."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from sqlalchemy.engine import Connection
@@ -23,7 +23,11 @@ from roost.dashboard.past.past_moments import (
 )
 from roost.dashboard.past.past_nodes import NodeKeys, PastNodes
 from roost.dashboard.past.row_keys import RowKeys
+from roost.dashboard.past.samples import SampleStore
+from roost.dashboard.past.state_log import StateLog
 from roost.dashboard.past.things_past import ConsumerAsOf, HostAsOf, consumer_at, host_at
+from roost.dashboard.past.use_history import UseHistory, use_history
+from roost.fleet.utilisation import class_uses
 from roost.ledger import Ledger
 from roost.ledger.feed import commits_after
 from roost.scheduler.nodes import NodeTable
@@ -43,12 +47,20 @@ NO_INDEX: Final = "there is no index of the past: set [dashboard] directory"
 class PastReads:
     """Reads the past.
 
-    ``ledger`` and ``keeper``: None if the process has none. ``table``: the nodes as they are now.
+    ``ledger`` and ``keeper``: None if the process has none. ``table``: the nodes as they are now. ``log``: of
+    the states of hosts, None if they are not kept. ``samples``: those that a `Sampler` takes.
     """
 
     def __init__(
-        self, ledger: Ledger | None, keeper: IndexKeeper | None, table: NodeTable | None = None
+        self,
+        ledger: Ledger | None,
+        keeper: IndexKeeper | None,
+        table: NodeTable | None = None,
+        log: StateLog | None = None,
+        samples: SampleStore | None = None,
     ) -> None:
+        self.samples = SampleStore(None) if samples is None else samples
+        self.log = log
         self._ledger = ledger
         self._keeper = keeper
         self._node_keys = NodeKeys(NodeTable() if table is None else table)
@@ -146,10 +158,26 @@ class PastReads:
             self._columns.popitem(last=False)
         return kept
 
-    async def nodes(self, version: int) -> PastNodes:
-        """Return the amounts of all nodes of now as of a commit. Raises: `PastMissing`."""
-        columns = await self.columns(version)
-        return PastNodes(columns, columns.places(await self._node_keys.keys()))
+    async def nodes(self, moment: PastMoment) -> PastNodes:
+        """Return the amounts and states of all nodes of now as of a moment. Raises: `PastMissing`."""
+        columns = await self.columns(moment.version)
+        keys, log, keeper = await self._node_keys.keys(), self.log, self._keeper
+        states = None
+        if log is not None and keeper is not None:
+            states = await keeper.run_in_thread(lambda: log.states_at(moment.at, keys))
+        return PastNodes(columns, columns.places(keys), states)
+
+    async def uses(self, times: Sequence[float]) -> UseHistory | None:
+        """Return the use of all classes at some times; None without an index.
+
+        ``times``: ascending, at equal distances, in seconds since the epoch.
+        """
+        if self._ledger is None or self._keeper is None:
+            return None
+        fleet = await self._ledger.current()
+        version = fleet.version
+        totals = {each.resource_class: (each.used, each.capacity) for each in class_uses(fleet)}
+        return await self._keeper.with_view(lambda view: use_history(view, totals, version, times))
 
     async def time_of(self, at: str) -> float:
         """Return the time that a text names, in seconds since the epoch; of a commit, its time.

@@ -26,4 +26,5 @@ overview_past  capacity and use as of an earlier time
 relaxed_form   the form of a request with a change that makes it fit
 request_form   the form of a request
 what_if        the number of instances that fit, now or on supposed hosts
+series         use, claims, decisions and states over time
 """

@@ -61,7 +61,7 @@ class OverviewView(msgspec.Struct, frozen=True, kw_only=True):
     ``version``: the commit that it shows, None without a ledger. ``hosts``: all; ``up``, ``disabled``: of
     these. ``instances``: their number by state, None without an API database. ``runs``: the decisions of the
     last minutes, None if the records cannot be counted. ``unknown``: parts that could not be read, each with
-    the reason. ``past``: it is as of an earlier time, of which ``up`` and ``disabled`` are not kept.
+    the reason. ``past``: it is as of an earlier time; then ``up`` and ``disabled`` may be None.
     """
 
     at: float

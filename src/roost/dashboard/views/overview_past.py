@@ -14,6 +14,7 @@ from roost.dashboard.views.overview import (
     overview_view,
     places,
 )
+from roost.scheduler.nodes.host_states import DISABLED, DOWN
 from roost.web.request import Request
 
 
@@ -33,8 +34,8 @@ async def _overview_at(service: DashboardService, at: str) -> OverviewView:
         at=then.at,
         version=then.version,
         hosts=int(then.existed.sum()),
-        up=None,
-        disabled=None,
+        up=int(((then.states != DOWN) & then.existed).sum()) if then.states_known else None,
+        disabled=int((then.states == DISABLED).sum()) if then.states_known else None,
         instances=None,
         runs=None,
         minutes=0,
@@ -59,4 +60,5 @@ def _capacities(then: PastNodes) -> tuple[ClassCapacity, ...]:
 
 
 def _places(then: HostsThen, place_of: list[str]) -> tuple[PlaceCapacity, ...]:
-    return tuple(msgspec.structs.replace(each, up=None) for each in places(then, place_of))
+    found = places(then, place_of)
+    return found if then.states_known else tuple(msgspec.structs.replace(each, up=None) for each in found)
