@@ -11,10 +11,10 @@ from roost.dashboard.html.times import weekday_moment
 from roost.dashboard.html.values import number
 from roost.dashboard.past.past_moments import KeptCommits, ShownMoment
 
-STEP_SECONDS: Final = 60
-"""Seconds between two places of the slider; with more than `_MOST_STEPS` of them they are further apart."""
-
+_STEP_SECONDS: Final = (1, 5, 15, 60, 300, 600, 1_800, 3_600)
 _MOST_STEPS: Final = 2_000
+"""Seconds between two places of the slider: the fewest that need no more places than this."""
+
 _MARKS: Final = 24
 """Marks of the slider at most."""
 
@@ -54,7 +54,7 @@ def _slider(path: str, query: dict[str, str], shown: ShownMoment) -> h.Node:
     if last <= first:
         return None
     span = last - first
-    step = max(STEP_SECONDS, int(span / _MOST_STEPS / STEP_SECONDS) * STEP_SECONDS)
+    step = next((each for each in _STEP_SECONDS if span / each <= _MOST_STEPS), _STEP_SECONDS[-1])
     at = last if shown.moment is None else min(max(shown.moment.at, first), last)
     return h.form(".time-form", action=path, data_time_bar=True)[
         [h.input(type="hidden", name=name, value=value) for name, value in query.items()],
@@ -71,7 +71,7 @@ def _slider(path: str, query: dict[str, str], shown: ShownMoment) -> h.Node:
             list="time-marks",
         ),
         h.datalist("#time-marks")[_marks(kept)],
-        h.output(".muted.nowrap")[_text(at)],
+        h.output(".muted.nowrap"),
         h.button(".button.small", type="submit")["Show"],
     ]
 

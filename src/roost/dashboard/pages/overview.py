@@ -11,7 +11,7 @@ from roost.dashboard.html.live import live_region
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.values import amount, number, percent
 from roost.dashboard.page import Page, TimedQuery
-from roost.dashboard.pages.series import chart_scripts, series_figure
+from roost.dashboard.pages.series import CHART_FILES, series_figure
 from roost.dashboard.service import FLEET_RULE
 from roost.dashboard.views.attention import Attention
 from roost.dashboard.views.overview import (
@@ -71,7 +71,6 @@ def _over_time(view: OverviewView) -> h.Node:
             series_figure("hosts", "Hosts", small=True),
             series_figure("instances", "Instances", small=True) if view.instances is not None else None,
         ],
-        chart_scripts(),
     ]
 
 
@@ -327,4 +326,5 @@ OVERVIEW: Final = Page(
     here=addresses.ROOT,
     kept_seconds=1.0,
     query=TimedQuery,
+    files=CHART_FILES,
 )

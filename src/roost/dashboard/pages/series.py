@@ -7,8 +7,7 @@ import htpy as h
 import msgspec
 
 from roost.dashboard import addresses
-from roost.dashboard.assets import asset
-from roost.dashboard.html.lists import head, table
+from roost.dashboard.html.lists import empty, head, table
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.values import amount, number
 from roost.dashboard.page import Page
@@ -18,6 +17,10 @@ from roost.web.policy import Rule
 
 MOST_ROWS: Final = 72
 """Rows of the table at most: further values are between them."""
+
+
+CHART_FILES: Final = ("vendor/uPlot.min.css", "vendor/uPlot.iife.min.js", "charts.js")
+"""Scripts and style of pages with charts."""
 
 
 def series_figure(
@@ -31,15 +34,6 @@ def series_figure(
         h.figcaption[h.bdi[title], h.a(".muted", href=page)["As a table"]],
         h.div(".chart-plot"),
         h.div(".chart-readout"),
-    ]
-
-
-def chart_scripts() -> h.Node:
-    """Return the scripts and the style of charts, once a page."""
-    return [
-        h.link(rel="stylesheet", href=asset("vendor/uPlot.min.css")),
-        h.script(src=asset("vendor/uPlot.iife.min.js"), defer=True),
-        h.script(src=asset("charts.js"), type="module"),
     ]
 
 
@@ -59,7 +53,6 @@ def _series(view: SeriesView, viewing: Viewing) -> h.Node:
             h.figcaption[h.bdi[view.title]], h.div(".chart-plot"), h.div(".chart-readout")
         ],
         _table(view),
-        chart_scripts(),
     ]
 
 
@@ -73,7 +66,10 @@ def _table(view: SeriesView) -> h.Node:
             [h.td(".num", data_label=line.name)[_value(view, line.values[place])] for line in view.series],
         ]
         for place in places
+        if any(line.values[place] is not None for line in view.series)
     ]
+    if not rows:
+        return h.section(".card")[empty("Nothing is known of this time")]
     heads = ["Time (UTC)", *(head(line.name, numeric=True) for line in view.series)]
     note = None if every == 1 else h.p(".card-part.muted")["The JSON of this page has all values."]
     return h.section(".card.flush", aria_label="The same as a table")[table(view.title, heads, rows), note]
@@ -101,4 +97,5 @@ SERIES: Final = Page(
     lambda view: view.title,
     here=addresses.ROOT,
     query=SeriesQuery,
+    files=CHART_FILES,
 )

@@ -141,7 +141,9 @@ def _known(history: UseHistory | None, name: str, place: int, at: int) -> tuple[
 async def _claims(service: DashboardService, times: Sequence[int], step: int) -> tuple[SeriesLine, ...]:
     history = await service.past.uses(times)
     values = [
-        None if history is None or at - step < history.since else history.created[place] * MINUTE / step
+        None
+        if history is None or at - step < history.since
+        else float(history.created[place]) * MINUTE / step
         for place, at in enumerate(times)
     ]
     if values:
