@@ -68,7 +68,7 @@ def test_a_place_is_disabled_and_enabled_by_the_user(tmp_path: Path, subject: st
         [event] = [each for each in await events(users) if each["kind"].endswith("_disabled")]
         assert event["by"]["user_id"] == "olga" and event["detail"] == "fan 3"
         # The page shows the record: the event with the name, and its request.
-        assert event["by"]["request_id"] in answer.text and f">{event['kind']}</a>" in answer.text
+        assert event["by"]["request_id"] in answer.text and f">{in_words(event['kind'])}</a>" in answer.text
 
         answer = await users.post("/ui/actions/enable", fields, accept="application/json")
         view = answer.json()

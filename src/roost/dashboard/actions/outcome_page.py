@@ -9,6 +9,7 @@ from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.states import instance_state, state_mark
 from roost.dashboard.html.times import weekday_moment
 from roost.dashboard.html.values import number
+from roost.dashboard.pages.events import in_words
 from roost.state.api_database.event_types import CloudEvent
 
 _DONE = {"enable": "is enabled", "disable": "is disabled", "drain": "is being drained"}
@@ -40,7 +41,7 @@ def word_outcome_html(view: WordOutcome, viewing: Viewing) -> h.Node:
         h.div(".grid.side")[
             h.section(".card", aria_labelledby="result")[
                 h.h2("#result")["What was done"],
-                _sentence(view.result, again),
+                _sentence(view.result, again, _from_now_on(view)),
                 _record(view.result, view.user, view.at, view.event, viewing),
                 h.div(".button-row")[_next(view)],
             ],
@@ -67,7 +68,7 @@ def deletion_outcome_html(view: DeletionOutcome, viewing: Viewing) -> h.Node:
         ),
         h.section(".card.confirm", aria_labelledby="result")[
             h.h2("#result")["What was done"],
-            _sentence(view.result, again),
+            _sentence(view.result, again, "The deletion is durable: the host destroys the guest next."),
             instance is not None and h.p["Its state now: ", state_mark(instance_state(instance.state))],
             instance is None
             and view.result.result == "done"
@@ -81,11 +82,23 @@ def deletion_outcome_html(view: DeletionOutcome, viewing: Viewing) -> h.Node:
     ]
 
 
-def _sentence(result: ActionResult, again: str) -> h.Node:
+def _from_now_on(view: WordOutcome) -> str:
+    if view.verb == "enable":
+        return "It may get new instances again."
+    left = None if view.place is None else view.place.instances
+    if not left:
+        return "It gets no new instances." if left is None else "It gets no new instances, and none is there."
+    there = f"{number(left)} {'instance is' if left == 1 else 'instances are'}"
+    if view.verb == "drain":
+        return f"It gets no new instances. {there} left; the drain ends when none is."
+    return f"It gets no new instances. {there} there and {'runs' if left == 1 else 'run'} on."
+
+
+def _sentence(result: ActionResult, again: str, done: str) -> h.Node:
     says = result.says and h.bdi[result.says]
     match result.result:
         case "done":
-            return h.div(".notice.state-ok", role="status")[h.p["The conductor has done it."]]
+            return h.div(".notice.state-ok", role="status")[h.p["The conductor has done it. ", done]]
         case "refused":
             return h.div(".notice.state-fails", role="alert")[h.p["The conductor refuses it: ", says]]
         case "unreached":
@@ -110,7 +123,9 @@ def _record(result: ActionResult, user: str, at: float, event: CloudEvent | None
             addresses.EVENTS, kind=event.kind, host=event.host, cell=event.cell, since=f"{event.at:.3f}"
         )
         by: h.Node = None if event.by is None else [" by ", h.bdi[event.by.user_id]]
-        facts.append(("Recorded", [h.a(href=address)[event.kind], by, ", ", weekday_moment(event.at)]))
+        facts.append(
+            ("Recorded", [h.a(href=address)[in_words(event.kind)], by, ", ", weekday_moment(event.at)])
+        )
     return h.dl(".facts")[[(h.dt[title], h.dd[value]) for title, value in facts if value]]
 
 

@@ -72,7 +72,7 @@ def _action(action: InstanceAction) -> h.Element:
                 else h.bdi(".mono")[action.request_id],
             ],
         ],
-        action.reason and h.p[h.bdi(".name")[action.reason]],
+        action.reason and h.p(".muted")[h.bdi[action.reason]],
         h.ol(".timeline")[[_event(each) for each in action.events]],
     ]
 

@@ -179,8 +179,9 @@ def _row(event: CloudEvent, view: EventsView) -> h.Element:
         ),
         cell(
             "Where",
-            event.host and [host_link(event.host, node), " "],
-            event.cell and h.span(".muted")[cell_link(event.cell)],
+            event.host and host_link(event.host, node),
+            event.host and event.cell and h.span(".muted")[" in "],
+            event.cell and cell_link(event.cell),
         ),
         cell("Instance", event.instance and instance_link(event.instance, event.instance[:8])),
         cell("Detail", event.detail and h.div(".clamp", title=event.detail)[h.bdi[event.detail]]),
@@ -222,4 +223,5 @@ EVENTS: Final = Page(
     lambda _: _TITLE,
     here=addresses.EVENTS,
     query=EventListQuery,
+    kept_seconds=1.0,
 )

@@ -158,10 +158,15 @@ def _stay(stay: HostStay, view: InstanceView) -> h.Element:
     words = result.get(stay.result or "", "Is being built")
     if stay.result == "built" and stay.ended is None:
         words = "Runs"
-    lasted = duration((stay.ended or view.now) - stay.began)
+    lasted = h.span(".muted.nowrap")[f"({duration((stay.ended or view.now) - stay.began)})"]
     return h.tr(aria_selected="true" if view.then == stay else None)[
         h.th(scope="row")[weekday_moment(stay.began)],
-        cell("Until", weekday_moment(stay.ended) if stay.ended else "now", h.span(".muted")[f" ({lasted})"]),
+        cell(
+            "Until",
+            weekday_moment(stay.ended) if stay.ended else "now",
+            " ",
+            h.span(".muted.nowrap")[f"({lasted})"],
+        ),
         cell("Host", _host(stay)),
         cell("Cell", cell_link(stay.cell)),
         cell(

@@ -15,7 +15,7 @@ from roost.web.errors import BadRequest
 from roost.web.query import Uuid
 from roost.web.request import Request
 
-ON_A_PAGE: Final = 100
+ON_A_PAGE: Final = 50
 """Events on a page."""
 
 MOST_SKIPPED: Final = 10_000
