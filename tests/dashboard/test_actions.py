@@ -20,6 +20,7 @@ from roost.dashboard.actions.outcome_page import deletion_outcome_html, word_out
 from roost.dashboard.actions.place import PlaceNow
 from roost.dashboard.html.shell import Viewing
 from roost.dashboard.options import DashboardOptions
+from roost.dashboard.pages.events import in_words
 from roost.model.errors import OperatorError
 from roost.model.instance import Requester
 from roost.state.api_database.event_types import CloudEvent
