@@ -19,6 +19,7 @@ JSON twin of the page. Browsers hold no fleet: the server counts.
     pages             views as HTML
     past              the past of the fleet, by an index of the ledger's commits
     part              the part of processes that serves the dashboard
+    redecisions       recorded decisions made again, without each of their conditions
     search            the search of the navigation
     service           the parts of the process that pages read from
     session           login, sealed sessions, and checks of requests

@@ -50,6 +50,11 @@ def decision(run: str) -> str:
     return f"{DECISIONS}/{quote(run, safe='')}"
 
 
+def redecision(run: str) -> str:
+    """Return the address of a decision made again without each of its conditions."""
+    return f"{decision(run)}/without"
+
+
 def with_query(path: str, **query: object) -> str:
     """Return an address with a query, without the parameters that are None or empty."""
     given = {name: value for name, value in query.items() if value not in (None, "")}

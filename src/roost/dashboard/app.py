@@ -24,6 +24,7 @@ from roost.dashboard.pages.hosts import HOSTS
 from roost.dashboard.pages.instance import INSTANCE
 from roost.dashboard.pages.instances import INSTANCES
 from roost.dashboard.pages.overview import OVERVIEW
+from roost.dashboard.pages.redecision import REDECISION_PAGE
 from roost.dashboard.pages.series import SERIES
 from roost.dashboard.pages.what_if import WHAT_IF_PAGE
 from roost.dashboard.search import SEARCH_OPERATIONS
@@ -54,6 +55,7 @@ PAGES: Final[tuple[Page, ...]] = (
     INSTANCE,
     DECISIONS_PAGE,
     DECISION_PAGE,
+    REDECISION_PAGE,
     WHAT_IF_PAGE,
     CELLS,
     EVENTS,

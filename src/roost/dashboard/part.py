@@ -32,6 +32,7 @@ from roost.dashboard.past.past_reads import PastReads
 from roost.dashboard.past.sampler import Sampler
 from roost.dashboard.past.samples import SampleStore
 from roost.dashboard.past.state_log import StateLog
+from roost.dashboard.redecisions import Redecisions
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.session.authenticator import SessionAuthenticator
 from roost.dashboard.session.ended import EndedSessions
@@ -104,6 +105,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             files=partial(_files, process),
             certificate=process.certificate,
             past=_past(process, own, table),
+            redecisions=_redecisions(process),
         )
         _sample(process, service)
         process.apis.append(
@@ -113,6 +115,12 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
                 long_polls=(LIVE,),
             )
         )
+
+
+def _redecisions(process: Process[SchedulingOptions]) -> Redecisions | None:
+    if process.ledger is None or process.api is None:
+        return None
+    return Redecisions(process.ledger, process.api)
 
 
 def _actions(process: Process[SchedulingOptions], own: DashboardOptions) -> ConductorClient | None:

@@ -19,6 +19,7 @@ from roost.dashboard.kept_views import KeptViews
 from roost.dashboard.live.hub import LiveHub
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.past.past_reads import NO_PAST, PastReads
+from roost.dashboard.redecisions import Redecisions
 from roost.dashboard.session.authenticator import SessionAuthenticator
 from roost.dashboard.session.login import LoginDesk
 from roost.ledger import Ledger
@@ -67,7 +68,8 @@ class DashboardService:
     - ``files``: those of databases on this machine. ``certificate``: that of the process; None without TLS.
     - ``clock``: seconds since the epoch. ``views``: views that all viewers share. ``levels``: the bytes of
       maps. ``live``: tells open pages what changes. ``past``: hosts,
-      consumers and the fleet as of an earlier time.
+      consumers and the fleet as of an earlier time. ``redecisions``: makes decisions again; None without a
+      ledger and its journals.
     """
 
     options: DashboardOptions
@@ -89,6 +91,7 @@ class DashboardService:
     files: Callable[[], Collection[Path]] = tuple
     certificate: Path | None = None
     past: PastReads = NO_PAST
+    redecisions: Redecisions | None = None
 
     async def kept(self, key: object, seconds: float, make: Callable[[], Awaitable[T]]) -> T:
         """Return a view that all viewers share, made at most ``seconds`` ago. See `KeptViews.get`."""

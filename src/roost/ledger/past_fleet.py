@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
-from roost.ledger.feed import ENDS, decode_changes
+from roost.ledger.feed import decode_changes
 from roost.ledger.load import load
 from roost.ledger.tables import commits
 from roost.model.change import Change
@@ -66,7 +66,7 @@ class PastFleet:
             first, last = (version + 1, fleet.version) if back else (fleet.version + 1, version)
             found = await self._database.read(lambda connection: _read(connection, first, last, back))  # noqa: B023
             if not found or found[0][0] != (last if back else first):
-                raise HistoryMissing(await self._why(version, last if back else first))
+                raise HistoryMissing(await _why(self._database, version, last if back else first))
             for seq, at, text in found:
                 changes = decode_changes(text)
                 if not back:
@@ -86,14 +86,34 @@ class PastFleet:
         )
         return decode_changes(found[0][2]) if found else None
 
-    async def _why(self, version: int, missing: int) -> str:
-        oldest, newest = await self._database.read(lambda connection: connection.execute(ENDS).one())
-        if oldest is None:
-            return f"commit {missing} is not kept: no commit is"
-        return (
-            f"commit {missing} is not kept, so version {version} cannot be made again: there are commits "
-            f"{oldest} to {newest} ([ledger] keep_commits, keep_days)"
-        )
+
+async def commits_after(database: Database, version: int, last: int) -> dict[int, str]:
+    """Return the encoded changes of the commits after a version, up to ``last``, by number.
+
+    Raises:
+        HistoryMissing: one of them is not kept.
+    """
+    found: dict[int, str] = {}
+    while (first := version + 1 + len(found)) <= last:
+        rows = await database.read(lambda connection: _read(connection, first, last, False))
+        if not rows or rows[0][0] != first:
+            raise HistoryMissing(await _why(database, version, first))
+        for seq, _, text in rows:
+            if seq != version + 1 + len(found):
+                break
+            found[seq] = text
+    return found
+
+
+async def _why(database: Database, version: int, missing: int) -> str:
+    ends = sa.select(sa.func.min(commits.c.seq), sa.func.max(commits.c.seq))
+    oldest, newest = await database.read(lambda connection: connection.execute(ends).one())
+    if oldest is None:
+        return f"commit {missing} is not kept: no commit is"
+    return (
+        f"commit {missing} is not kept, so version {version} cannot be made again: there are commits "
+        f"{oldest} to {newest} ([ledger] keep_commits, keep_days)"
+    )
 
 
 def _read(connection: Connection, first: int, last: int, back: bool) -> list[tuple[int, float, str]]:

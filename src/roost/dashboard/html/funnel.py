@@ -85,7 +85,7 @@ def _names(hosts: HostNames) -> h.Node:
     more = len(hosts.names) - _MOST_NAMES
     rest = hosts.left_out + max(0, more)
     shown: Iterable[h.Node] = [[" ", h.bdi[each]] for each in hosts.names[:_MOST_NAMES]]
-    return h.details[h.summary["names"], h.span(".name")[shown], " and more" if rest else None]
+    return h.details[h.summary["names"], h.span(".folded")[shown], " and more" if rest else None]
 
 
 def _quiet(steps: Sequence[FunnelStep], whole: int) -> h.Element:

@@ -28,7 +28,7 @@ def weights(shares: Sequence[HostShares]) -> h.Node:
     low = min((_below(each) for each in shares), default=0.0)
     high = max((_above(each) for each in shares), default=0.0)
     span = (high - low) or 1.0
-    weighers = tuple(dict.fromkeys(one.weigher for each in shares for one in each.shares))
+    weighers = tuple(dict.fromkeys(one.weigher for each in shares for one in each.shares if one.share))
     if not weighers:
         return h.p(".muted")["All hosts were rated equally: the choice among them was drawn."]
     return [

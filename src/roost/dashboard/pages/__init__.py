@@ -14,6 +14,7 @@ hosts          the list of hosts
 instance       one instance, with its history
 instances      the list of instances
 overview       what needs attention, capacity and use
+redecision     a decision made again without each of its conditions
 what_if        the form of a request, and how many of it fit
 series         charts over time, with the same numbers as a table
 """

@@ -58,6 +58,7 @@ def _decision(view: DecisionView, viewing: Viewing) -> h.Node:
         _refusal(view, viewing),
         _story(view),
         _instances(view),
+        _without(view, viewing),
         columns([_asked(view)], [_warnings(view)]),
     ]
 
@@ -134,6 +135,37 @@ def _instances(view: DecisionView) -> h.Node:
         h.details(".card-part")[h.summary[f"{number(len(rest))} more instances"], _attempts(rest, view)]
         if rest
         else None,
+    ]
+
+
+def _without(view: DecisionView, viewing: Viewing) -> h.Node:
+    """The place of the counterfactuals, which take a while: they are asked for."""
+    if view.of_project or not viewing.operator or view.version is None:
+        return None
+    address = addresses.redecision(view.run)
+    asking = (
+        {
+            "hx_nonce": viewing.nonce,
+            "hx_get": address,
+            "hx_select": "#without",
+            "hx_target": "#without",
+            "hx_swap": "outerHTML",
+        }
+        if viewing.nonce
+        else {}
+    )
+    return h.section("#without.card", aria_labelledby="without-head", aria_live="polite")[
+        h.div(".section-head")[
+            h.h2("#without-head")["Without one condition"],
+            h.span[
+                h.span(".htmx-indicator.muted")["Deciding again… "],
+                h.a(".button", href=address, **asking)["Decide again without each"],
+            ],
+        ],
+        h.p(".muted")[
+            "The host that would have won without a weigher, and the hosts that would be there without a "
+            "filter or a trait: found by really deciding again, on the state of that moment."
+        ],
     ]
 
 

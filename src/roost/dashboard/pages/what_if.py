@@ -153,7 +153,7 @@ def _share(each: Share) -> h.Element:
         cell("Hosts", number(each.hosts), numeric=True),
         cell(
             "Which",
-            h.span(".name")[[[", " if position else "", h.bdi[one]] for position, one in enumerate(names)]],
+            h.span(".folded")[[[", " if position else "", h.bdi[one]] for position, one in enumerate(names)]],
             " and more" if more else None,
         ),
     ]

@@ -23,6 +23,7 @@ moments        times that people write
 outcome        the outcome of a decision in a word
 overview       what needs attention, capacity and use
 overview_past  capacity and use as of an earlier time
+redecision     a decision made again without each of its conditions
 relaxed_form   the form of a request with a change that makes it fit
 request_form   the form of a request
 what_if        the number of instances that fit, now or on supposed hosts

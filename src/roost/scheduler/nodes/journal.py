@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import structlog
 
@@ -14,6 +15,7 @@ from roost.state.api_database.node_journal import (
     EventEncoder,
     JournalBatch,
     NodeJournals,
+    Stored,
     insert_batches,
     journal_too_short,
 )
@@ -22,10 +24,20 @@ from roost.storage import Database, StorageError
 _log = structlog.get_logger()
 
 
+class Batches(Protocol):
+    """The batches of journals, as `NodeJournals` reads them."""
+
+    async def base(self, journal: str, version: int) -> Stored:
+        """Return the newest base of a journal that is not after ``version``."""
+
+    async def after(self, journal: str, batch: int) -> list[Stored]:
+        """Return the next batches of a journal after one, in order, without bases."""
+
+
 class PastTable:
     """The node table of a journal, moved from one of its versions to another."""
 
-    def __init__(self, journals: NodeJournals, journal: str) -> None:
+    def __init__(self, journals: Batches, journal: str) -> None:
         self._journals = journals
         self._journal = journal
         self._table: NodeTable | None = None

@@ -1,5 +1,7 @@
 """Makes recorded decisions again, from the record, two histories and the scheduler's own command.
 
+histories        the histories that decisions are made again on
+counterfactuals  the same decision without one of its conditions
 replay          makes a decision again at its versions, or at today's
 recorded        a decision as its record has it: request, options, seed, versions; differences from it
 past_placement  placement over HTTP as it was during a run

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from roost.ledger import Held, Moment, State
-from roost.ledger.past_fleet import HistoryMissing, PastFleet
+from roost.ledger.past_fleet import HistoryMissing
 from roost.model.assignment import Assignment
 from roost.model.change import AllocationsChanged
 from roost.model.record import PlacementRead
@@ -17,6 +17,7 @@ from roost.placement.commands.allocations import ConsumerWrite, write_allocation
 from roost.placement.errors import BadRequest, PlacementError, error_for
 from roost.placement.http.conventions import detail_of
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
+from roost.scheduler.replay.histories import FleetHistory
 
 
 class Diverged(Exception):
@@ -38,7 +39,7 @@ class PastPlacement:
 
     def __init__(
         self,
-        fleet: PastFleet,
+        fleet: FleetHistory,
         told: Sequence[PlacementRead],
         now: float,
         arrive: Callable[[int | None], Awaitable[None]],

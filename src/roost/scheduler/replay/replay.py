@@ -1,14 +1,14 @@
 """Makes recorded decisions again: the same command on the same state, without a commit."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from roost.fleet import Fleet, FleetError
 from roost.ledger import Held, State
-from roost.ledger.past_fleet import HistoryMissing, PastFleet
+from roost.ledger.past_fleet import HistoryMissing
 from roost.model.change import AllocationsChanged, Change
 from roost.model.record import Run
 from roost.model.spec import RequestSpec
@@ -21,6 +21,7 @@ from roost.scheduler.nodes.journal import PastTable
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Plugins
+from roost.scheduler.replay.histories import FleetHistory, NodeHistory
 from roost.scheduler.replay.kept_consumers import kept_consumers
 from roost.scheduler.replay.past_placement import Diverged, PastPlacement
 from roost.scheduler.replay.recorded import (
@@ -46,7 +47,7 @@ from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from roost.scheduler.request.scheduling_request import HostRequest, PlacementQueries, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
-from roost.state.api_database.node_journal import JournalMissing, NodeJournals
+from roost.state.api_database.node_journal import JournalMissing
 
 MOST_TABLES = 4
 """Most node tables that are kept between decisions."""
@@ -75,13 +76,25 @@ class DecisionReplay:
     are the quickest.
     """
 
-    def __init__(self, fleet: PastFleet, journals: NodeJournals) -> None:
+    def __init__(
+        self,
+        fleet: FleetHistory,
+        journals: NodeHistory,
+        pools: Callable[[NodeTable, SchedulerOptions, Plugins], HostPools] = HostPools,
+    ) -> None:
+        """``pools``: makes the host pools of runs."""
         self._fleet = fleet
         self._newest = fleet.version
         self._journals = journals
         self._tables: OrderedDict[tuple[str, str], PastTable] = OrderedDict()
         self._plugins: dict[str, tuple[SchedulerOptions, Plugins]] = {}
+        self._make_pools = pools
         self._pools: HostPools | None = None
+
+    @property
+    def pools(self) -> HostPools | None:
+        """The host pools of the decision that was made last."""
+        return self._pools
 
     async def again(self, recorded: RunWithAttempts, changes: Changes = Changes()) -> Replayed:  # noqa: B008
         """Make a decision again, with ``changes`` if there are any.
@@ -154,7 +167,7 @@ class DecisionReplay:
         """Return the host pools of a run; their cache serves runs with the same options one after another."""
         pools = self._pools
         if pools is None or pools.table is not table or pools.plugins is not plugins:
-            pools = self._pools = HostPools(table, options, plugins)
+            pools = self._pools = self._make_pools(table, options, plugins)
         return pools
 
     async def _state(self, run: Run, changes: Changes) -> tuple[Fleet, list[Change], dict[str, Held]]:
@@ -196,7 +209,9 @@ class DecisionReplay:
             if newest is None:
                 raise JournalMissing("there is no node journal")
             table = await self._table(*newest)
-            return table, changed_queries(_queries(spec, table, options, fleet), spec, plugins, changes)
+            return table, changed_queries(
+                _queries(spec, table, options, fleet), request_of(run), plugins, changes
+            )
         if run.journal is None or run.node_version is None or run.asked is None:
             raise JournalMissing("the record names no version of a node journal")
         if is_rebuild(spec):
@@ -209,7 +224,7 @@ class DecisionReplay:
             anew = _queries(spec, await self._table(run.journal, first, "asked"), options, fleet)
             places = anew.places
             asked = anew if changes.flavor is not None else msgspec.structs.replace(asked, places=places)
-        asked = changed_queries(asked, spec, plugins, changes)
+        asked = changed_queries(asked, request_of(run), plugins, changes)
         return await self._table(run.journal, run.node_version), asked
 
     async def _decided_over_http(self, run: Run, request: SchedulingRequest, pools: HostPools) -> Outcome:
