@@ -27,7 +27,13 @@ from roost.scheduler.explain.survey import TimeLimit
 from roost.scheduler.replay import NotReproducible
 from roost.scheduler.replay.counterfactuals import Redecided, redecided
 from roost.scheduler.replay.histories import RememberedFleet, RememberedNodes
-from roost.state.api_database.node_journal import JournalMissing, NodeJournals, Stored
+from roost.state.api_database.node_journal import (
+    JournalMissing,
+    JournalTooShort,
+    NodeJournals,
+    Stored,
+    journal_too_short,
+)
 from roost.storage import Database
 from roost.web.errors import Unavailable
 
@@ -37,6 +43,8 @@ MOST_COMMITS: Final = 100_000
 """Commits that are undone at most: some seconds."""
 MOST_BATCHES: Final = 10_000
 """Batches of a node journal that are read at most."""
+JOURNAL_SECONDS: Final = 5.0
+"""Seconds that a decision waits for the journal of its node table to be written."""
 SECONDS: Final = 15.0
 """Seconds after which nothing further is decided without."""
 SECONDS_MORE: Final = 15.0
@@ -65,7 +73,7 @@ class Redecisions:
     def __init__(self, ledger: Ledger, nodes: Database) -> None:
         self._ledger = ledger
         self._journals = NodeJournals(nodes)
-        self._kept: OrderedDict[str, _Impossible | _Made] = OrderedDict()
+        self._kept: OrderedDict[str, Redecided] = OrderedDict()
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._pacing = QueryPace()
@@ -78,25 +86,24 @@ class Redecisions:
             Unavailable: too many wait, or it takes too much time or memory.
             StorageError, LedgerError: a database cannot be read.
         """
-        if recorded.run.id not in self._kept:
+        kept = self._kept.get(recorded.run.id)
+        if kept is None:
             if self._waiting >= MOST_WAITING:
                 raise Unavailable("Too many decisions wait to be made again: try again in a moment.")
             self._waiting += 1
             try:
                 async with self._turn:
-                    if recorded.run.id not in self._kept:
-                        self._keep(recorded.run.id, await self._made(recorded))
+                    kept = self._kept.get(recorded.run.id)
+                    if kept is None:
+                        found = await self._made(recorded)
+                        if isinstance(found, _Impossible):
+                            raise NotReproducible(found.why)
+                        kept = self._kept[recorded.run.id] = found.made
+                        if len(self._kept) > MOST_KEPT:
+                            self._kept.popitem(last=False)
             finally:
                 self._waiting -= 1
-        found = self._kept[recorded.run.id]
-        if isinstance(found, _Impossible):
-            raise NotReproducible(found.why)
-        return found.made
-
-    def _keep(self, run: str, found: _Impossible | _Made) -> None:
-        self._kept[run] = found
-        if len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
+        return kept
 
     async def _made(self, recorded: RunWithAttempts) -> _Impossible | _Made:
         run = recorded.run
@@ -130,7 +137,20 @@ class Redecisions:
             tap.close()
 
     async def _nodes(self, recorded: RunWithAttempts) -> RememberedNodes:
-        """Read a node table's journal up to a decision. Raises: `JournalMissing`, `NotReproducible`."""
+        """Read a node table's journal up to a decision, which may be about to be written.
+
+        Raises: `JournalMissing`, `NotReproducible`.
+        """
+        time_limit = TimeLimit(JOURNAL_SECONDS)
+        while True:
+            try:
+                return await self._journal(recorded)
+            except JournalTooShort:
+                if time_limit.over():
+                    raise
+                await asyncio.sleep(0.2)
+
+    async def _journal(self, recorded: RunWithAttempts) -> RememberedNodes:
         run = recorded.run
         if run.journal is None or run.node_version is None or run.asked is None:
             raise JournalMissing("the record names no version of a node journal")
@@ -141,8 +161,10 @@ class Redecisions:
         while (batches or [base])[-1].last < run.node_version:
             more = await self._journals.after(run.journal, (batches or [base])[-1].batch)
             batches += more
-            if not more or len(batches) > MOST_BATCHES:
-                raise NotReproducible("its node journal is not written yet, or is too long to be read here")
+            if not more:
+                raise journal_too_short(run.journal, (batches or [base])[-1].last, run.node_version)
+            if len(batches) > MOST_BATCHES:
+                raise NotReproducible("its node journal is too long to be read here")
         return RememberedNodes(run.journal, base, batches)
 
     def _forked(self, seconds: float) -> None:

@@ -59,6 +59,10 @@ class JournalMissing(Exception):
     """A journal does not reach, or no longer reaches, the version that is asked for."""
 
 
+class JournalTooShort(JournalMissing):
+    """A journal ends before the version: it may yet be written."""
+
+
 class NodeJournals:
     """The journals that processes have written. Raises `StorageError` if the database cannot be used."""
 
@@ -134,8 +138,8 @@ class NodeJournals:
 _STORED = sa.select(node_journal.c.batch, node_journal.c.last, node_journal.c.base, node_journal.c.body)
 
 
-def journal_too_short(journal: str, last: int, version: int) -> JournalMissing:
-    return JournalMissing(
+def journal_too_short(journal: str, last: int, version: int) -> JournalTooShort:
+    return JournalTooShort(
         f"node journal {journal} ends at {last}, before {version}: its process was killed, or could not "
         "write to the API database, or has not written yet"
     )
