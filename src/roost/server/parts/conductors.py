@@ -41,7 +41,7 @@ class AggregatesPart(ProcessPart[ConductingOptions]):
     async def open(self, process: Process[ConductingOptions]) -> None:
         assert process.api is not None
         words = Words(process.api, process.cells, process.placement, process.clock)
-        store = AggregateStore(process.api)
+        store = AggregateStore(process.api, process.clock)
         process.aggregates = aggregates = HostAggregates(
             store, process.cells.values(), process.placement, words
         )
