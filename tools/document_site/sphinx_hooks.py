@@ -1,12 +1,13 @@
 """Changes of Sphinx's behaviour for this site."""
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config
 from sphinx.ext.napoleon.docstring import GoogleDocstring
+from sphinx.search.en import SearchEnglish
 
 _OF_FIELDS = ("attribute", "data", "property")
 """Kinds of objects whose docstring is sentences alone."""
@@ -15,8 +16,20 @@ _DEFAULTS: Any = Config()
 """The options of napoleon."""
 
 
+class RememberedEnglish(SearchEnglish):
+    """English for the index of the search: the stem of a word is computed once, and not for each page."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._stem = cache(super().stem)
+
+    def stem(self, word: str) -> str:
+        return self._stem(word)
+
+
 def setup(app: Sphinx) -> None:
     """Connect the changes."""
+    app.add_search_language(RememberedEnglish)
     app.connect("autodoc-process-docstring", read_sections)
     app.connect("autodoc-process-signature", write_factories)
     app.connect("doctree-read", set_dashes)
