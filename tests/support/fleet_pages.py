@@ -1,6 +1,6 @@
 """The dashboard's pages of the fleet on a ledger and a node table, without an API database and a socket."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from roost.dashboard.app import create_app, default_rules
+from roost.dashboard.fleet.flavor_fits import FlavorFits
 from roost.dashboard.fleet.hosts import FleetHosts, HostsNow
 from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
@@ -23,6 +24,7 @@ from roost.dashboard.session.login_methods import LoginMethods
 from roost.dashboard.session.seal import DashboardSession, SessionSeal, new_session, session_key
 from roost.ledger import Ledger
 from roost.model.record import BUILT, FAILED, Attempt
+from roost.model.spec import Flavor
 from roost.placement.options import PlacementOptions
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
@@ -132,8 +134,21 @@ def _service(
     options = DashboardOptions(hosts=("dashboard",))
     ended = EndedSessions(None, lambda: NOW)
     sessions = SessionAuthenticator(KnownTokens(), seal, ended, lambda: NOW, "/ui/assets/")
+
+    async def flavors() -> Sequence[Flavor]:
+        return ()
+
+    fits = None
+    if ledger is not None:
+        fits = FlavorFits(ledger, table, SchedulerOptions(), flavors, lambda: NOW, count(step=1000).__next__)
     hosts = FleetHosts(
-        ledger, table, default_zone="nova", rack_key="rack", down_seconds=DOWN_SECONDS, clock=lambda: NOW
+        ledger,
+        table,
+        default_zone="nova",
+        rack_key="rack",
+        down_seconds=DOWN_SECONDS,
+        clock=lambda: NOW,
+        fits=fits,
     )
     levels = KeptLevels(hosts, count(step=1000).__next__)
     return DashboardService(

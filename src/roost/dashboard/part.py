@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from roost.conductor.words.words import Words
 from roost.dashboard.actions.client import ConductorClient, check_endpoint
 from roost.dashboard.addresses import LIVE, LOGIN, ROOT
 from roost.dashboard.app import create_app, default_rules
+from roost.dashboard.fleet.flavor_fits import FlavorFits
 from roost.dashboard.fleet.hosts import FleetHosts
 from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
@@ -42,8 +44,11 @@ from roost.dashboard.session.login_limit import LoginLimit
 from roost.dashboard.session.login_methods import LoginMethods, PasswordLogin
 from roost.dashboard.session.one_time import OneTimeToken
 from roost.dashboard.session.seal import SessionSeal, session_key
+from roost.model.spec import Flavor
 from roost.placement.access import open_authenticator
 from roost.process.lane import Lane
+from roost.records import RecordsError
+from roost.records.records import CountableRecords
 from roost.scheduler import Scheduler
 from roost.scheduler.nodes import NodeTable
 from roost.server.options import SchedulingOptions
@@ -54,6 +59,12 @@ from roost.web.policy import Policy
 
 _PAST: Final = "past"
 """The folder of the past in that of the dashboard."""
+
+MOST_RUNS: Final = 2_000
+"""Newest runs whose flavors are offered by name."""
+
+FLAVOR_SECONDS: Final = 10.0
+"""Seconds between two readings of these flavors."""
 
 
 class DashboardPart(ProcessPart[SchedulingOptions]):
@@ -69,6 +80,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
         assert isinstance(process.scheduler, Scheduler) and process.hosts is not None
         table = process.hosts.table
         zone = options.scheduler.default_availability_zone
+        views = KeptViews(time.monotonic)
         hosts = FleetHosts(
             process.ledger,
             table,
@@ -76,6 +88,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             rack_key=own.rack_key,
             down_seconds=options.scheduler.service_down_time,
             clock=process.clock,
+            fits=_fits(process, views),
         )
         levels = KeptLevels(hosts, time.monotonic)
         live = LiveHub(hosts, levels)
@@ -100,7 +113,7 @@ class DashboardPart(ProcessPart[SchedulingOptions]):
             policy=_policy(options),
             actions=_actions(process, own),
             clock=process.clock,
-            views=KeptViews(time.monotonic),
+            views=views,
             live=live,
             files=partial(_files, process),
             certificate=process.certificate,
@@ -121,6 +134,24 @@ def _redecisions(process: Process[SchedulingOptions]) -> Redecisions | None:
     if process.ledger is None or process.api is None:
         return None
     return Redecisions(process.ledger, process.api)
+
+
+def _fits(process: Process[SchedulingOptions], views: KeptViews) -> FlavorFits | None:
+    assert process.hosts is not None
+    if process.ledger is None:
+        return None
+
+    async def read() -> Sequence[Flavor]:
+        backend = process.records.backend
+        try:
+            return await backend.flavors(MOST_RUNS) if isinstance(backend, CountableRecords) else ()
+        except RecordsError:
+            return ()
+
+    async def flavors() -> Sequence[Flavor]:
+        return await views.get("flavors", FLAVOR_SECONDS, read)
+
+    return FlavorFits(process.ledger, process.hosts.table, process.options.scheduler, flavors, process.clock)
 
 
 def _actions(process: Process[SchedulingOptions], own: DashboardOptions) -> ConductorClient | None:

@@ -5,7 +5,8 @@ records       the interface of a backend: write, last, find, trim
 search        the criteria by which runs are searched
 rows          the form in which both backends store a run
 sql           the backend in a SQL database, the default
-summary       counts of the runs of a short time
+summary       counts of the runs and attempts of a short time
+flavors       the flavors of the newest runs
 sql_batch     statements that write one batch of records
 tables        the tables of ``sql``; their revisions are in ``migrations``
 jsonl         the backend in files of JSON lines, which any tool can read

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from roost.model.record import RESULTS, Attempt, RunReasons
+from roost.model.spec import Flavor
 from roost.records.errors import RecordRefused
 from roost.records.rows import EncodedRun, RunWithAttempts
 from roost.records.search import Search
@@ -101,6 +102,10 @@ class CountableRecords(Records, Protocol):
         ``since``: seconds since the epoch. Returns: the minute, runs and refused ones; the minute is that of
         the start of a run, in whole minutes since the epoch. Minutes without runs are left out.
         """
+        ...
+
+    async def flavors(self, most_runs: int) -> list[Flavor]:
+        """Return the flavors of the newest runs by name; of equal names the newest one."""
         ...
 
     async def failed_builds(self, since: float) -> list[FailedBuilds]:

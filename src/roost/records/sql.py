@@ -12,7 +12,9 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from roost.model.record import Attempt, RunReasons
+from roost.model.spec import Flavor
 from roost.records.errors import RecordRefused, RecordsUnavailable, UnknownRun
+from roost.records.flavors import read_flavors
 from roost.records.records import Retention, check
 from roost.records.rows import (
     NO_REASONS,
@@ -93,6 +95,10 @@ class SqlRecords:
     async def by_minute(self, since: float, most: int) -> list[tuple[int, int, int]]:
         """Count the runs of each minute since a time; see `CountableRecords.by_minute`."""
         return await self._answer(self._database.read(partial(read_minutes, since=since, most=most)))
+
+    async def flavors(self, most_runs: int) -> list[Flavor]:
+        """Return the flavors of the newest runs; see `CountableRecords.flavors`."""
+        return await self._answer(self._database.read(partial(read_flavors, most_runs=most_runs)))
 
     async def failed_builds(self, since: float) -> list[FailedBuilds]:
         """Count the builds that failed since a time, by node; see `CountableRecords.failed_builds`."""

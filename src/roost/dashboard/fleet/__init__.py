@@ -4,6 +4,7 @@ hosts           the hosts as they are now, and caches of what pages count
 criteria        the hosts that a filter chooses
 groups          hosts by zone, rack and cell, with their amounts
 levels          the bytes of the map, one a host
+flavor_fits     the hosts that a flavor fits on, as the scheduler decides
 selection       what a map shows
 kept_levels     the bytes of maps, kept for all viewers of the same one
 map_query       the query of the map and of its bytes

@@ -24,7 +24,8 @@ class HostCriteria(msgspec.Struct, frozen=True, kw_only=True):
     """The criteria of a filter. A host is chosen if it meets all of them; an empty one is met by every host.
 
     ``trait``: a provider of the host's tree has it. ``aggregate``: the name or uuid of a host aggregate, or
-    the uuid of one in placement. ``search``: a part of the name, in capitals or not.
+    the uuid of one in placement. ``search``: a part of the name, in capitals or not. ``flavor``: one more
+    instance of it fits now, see `FleetHosts.fitting`.
     """
 
     zone: str = ""
@@ -34,6 +35,7 @@ class HostCriteria(msgspec.Struct, frozen=True, kw_only=True):
     trait: str = ""
     aggregate: str = ""
     search: str = ""
+    flavor: str = ""
 
     @property
     def any(self) -> bool:
@@ -53,6 +55,8 @@ def chosen(now: HostsNow, hosts: FleetHosts, criteria: HostCriteria) -> Bools:
         found &= with_trait(now, criteria.trait)
     if criteria.aggregate:
         found &= in_aggregate(now, criteria.aggregate)
+    if criteria.flavor and now.states_known:
+        found &= hosts.fitting(now, criteria.flavor)
     if criteria.search:
         wanted = criteria.search.strip().lower()
         found &= np.fromiter((wanted in name for name in hosts.names(now)), dtype=np.bool_, count=len(now))

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from roost.dashboard.fleet.flavor_fits import FlavorFits
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Int64, Rows
 from roost.fleet.host_levels import ClassAmounts, amounts_of_tree, largest_free
@@ -160,7 +161,8 @@ class FleetHosts:
     """The hosts of the fleet, for pages.
 
     ``rack_key``: the metadata key of racks. ``down_seconds``: seconds after the last heartbeat of a host
-    after which it is down. ``clock``: seconds since the epoch.
+    after which it is down. ``clock``: seconds since the epoch. ``fits``: finds the hosts that flavors fit on;
+    None: there is no ledger.
     """
 
     def __init__(
@@ -172,6 +174,7 @@ class FleetHosts:
         rack_key: str,
         down_seconds: float,
         clock: Callable[[], float],
+        fits: FlavorFits | None = None,
     ) -> None:
         self.table = table
         self._ledger = ledger
@@ -179,14 +182,17 @@ class FleetHosts:
         self._rack_key = rack_key
         self._down_seconds = down_seconds
         self._clock = clock
+        self._fits = fits
         self._kept = _NOTHING
         self._names: tuple[str, list[str]] = ("", [])
 
-    async def now(self, *, searched: bool = False) -> HostsNow:
+    async def now(self, *, searched: bool = False, flavor: str = "") -> HostsNow:
         """Return the hosts with every commit that was durable before this call. Raises `StorageError`.
 
-        ``searched``: `names` is going to be called.
+        ``searched``: `names` is going to be called. ``flavor``: so is `fitting`, for this flavor.
         """
+        if flavor and self._fits is not None:
+            await self._fits.prepare(flavor)
         for _ in range(_ROUNDS):
             await self._layouts.prepare()
             if searched:
@@ -209,6 +215,24 @@ class FleetHosts:
             self._kept = _Kept(version, layout.version, {}, {})
         by_name = self._layouts.by_name()
         return HostsNow(fleet, self.table, layout, by_name, states, at, self._kept)
+
+    async def flavors(self) -> list[str]:
+        """Return the names of the flavors that `fitting` knows."""
+        return [] if self._fits is None else await self._fits.names()
+
+    async def misfit(self, flavor: str) -> str | None:
+        """Return why a flavor fits nowhere, whatever is in use; None if it may fit somewhere."""
+        if not flavor:
+            return None
+        if self._fits is None:
+            return "Placement is reached over HTTP: hosts that a flavor fits on are not known here."
+        return await self._fits.prepare(flavor)
+
+    def fitting(self, now: HostsNow, flavor: str) -> Bools:
+        """Return the hosts that one more instance of a flavor fits on: bool[n]."""
+        if self._fits is None or now.fleet is None:
+            return np.zeros(len(now), dtype=np.bool_)
+        return self._fits.fits(now.fleet, flavor)[now.layout.nodes]
 
     def names(self, now: HostsNow) -> list[str]:
         """Return the names of all hosts in lower case, in the order of the map, for searches."""

@@ -130,7 +130,7 @@ async def show_layout(service: DashboardService, req: Request, resp: Response) -
 async def show_levels(service: DashboardService, req: Request, resp: Response) -> None:
     """Show the byte of each host, with the commit, the scale and the topic of changes in the head."""
     query: LevelsQuery = req.query
-    now = await hosts_shown(service, query.at, searched=bool(query.criteria.search))
+    now = await hosts_shown(service, query.at, flavor=query.flavor)
     _check(now, query.layout or now.layout.version)
     selection = query.selection
     found = service.levels.of(now, selection) if query.at is None else service.levels.made(now, selection)

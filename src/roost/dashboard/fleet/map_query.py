@@ -25,6 +25,7 @@ class MapQuery(TimedQuery, forbid_unknown_fields=True, kw_only=True):
     cell: Text = ""
     trait: Text = ""
     aggregate: Text = ""
+    flavor: Text = ""
     host: Text = ""
     group: GroupedBy = "rack"
     sort: GroupSort = "share"
@@ -39,5 +40,10 @@ class MapQuery(TimedQuery, forbid_unknown_fields=True, kw_only=True):
     def criteria(self) -> HostCriteria:
         """The hosts that the filter chooses."""
         return HostCriteria(
-            zone=self.zone, rack=self.rack, cell=self.cell, trait=self.trait, aggregate=self.aggregate
+            zone=self.zone,
+            rack=self.rack,
+            cell=self.cell,
+            trait=self.trait,
+            aggregate=self.aggregate,
+            flavor=self.flavor,
         )

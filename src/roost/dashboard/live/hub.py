@@ -70,7 +70,8 @@ class LiveHub:
         for topic in topics:
             selection = selection_of(topic)
             if selection is not None and topic not in self._maps:
-                self._maps[topic] = MapChanges(self._levels.of(now, selection))
+                await self._hosts.misfit(selection.criteria.flavor)
+                self._maps[topic] = MapChanges(self._levels.of(self._hosts.known(), selection))
         viewer = LiveViewer(topics)
         self._tell_newest(viewer)
         self._viewers.add(viewer)
@@ -153,6 +154,8 @@ class LiveHub:
             assert selection is not None
             # The next round begins with the maps for which this one has no time.
             changes = self._maps[topic] = self._maps.pop(topic)
+            if selection.criteria.flavor:
+                await self._hosts.misfit(selection.criteria.flavor)
             data = changes.take(self._levels.of(self._hosts.known(), selection))
             if data is not None:
                 self.announce(topic, data)

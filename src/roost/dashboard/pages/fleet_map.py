@@ -46,6 +46,7 @@ def _fleet_map(view: FleetMapView, viewing: Viewing) -> h.Node:
     return [
         page_head("Fleet map", _sentence(view)),
         live_region(viewing, "map-summary", _summary(view)),
+        view.misfit and h.div(".notice.state-look")[h.p[h.bdi[view.misfit]]],
         _picture(view) if view.all_hosts else h.section(".card")[empty(*NO_HOST)],
         live_region(viewing, "map-groups", _groups(view), pause=_LAYOUT_PAUSE),
     ]
@@ -186,6 +187,7 @@ def _form(view: FleetMapView) -> h.Node:
         else None,
         suggested_field("trait", "Trait", criteria.trait, choices.traits),
         suggested_field("aggregate", "Aggregate", criteria.aggregate, choices.aggregates),
+        suggested_field("flavor", "Fits flavor", criteria.flavor, view.flavors),
         h.button(".button", type="submit")["Show"],
         h.a(".button.quiet", href=everything)["Clear"] if criteria.any else None,
     ]

@@ -74,13 +74,15 @@ class HostsThen(HostsNow):
         return found
 
 
-async def hosts_shown(service: DashboardService, at: str | None, *, searched: bool = False) -> HostsNow:
+async def hosts_shown(
+    service: DashboardService, at: str | None, *, searched: bool = False, flavor: str = ""
+) -> HostsNow:
     """Return the hosts as of a moment that a page was asked for, or as they are now.
 
-    ``searched``: as in `FleetHosts.now`. Raises: `BadRequest`, `PastMissing`, `StorageError`.
+    ``searched``, ``flavor``: as in `FleetHosts.now`. Raises: `BadRequest`, `PastMissing`, `StorageError`.
     """
     if at is None:
-        return await service.hosts.now(searched=searched)
+        return await service.hosts.now(searched=searched, flavor=flavor)
     moment = await service.past.moment(at)
     then = await service.past.nodes(moment)
     return HostsThen(await service.hosts.now(searched=searched), then, moment)

@@ -5,7 +5,7 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
-from roost.dashboard.fleet.criteria import FilterChoices, HostCriteria, filter_choices
+from roost.dashboard.fleet.criteria import MOST_CHOICES, FilterChoices, HostCriteria, filter_choices
 from roost.dashboard.fleet.groups import GroupedBy, GroupSort, HostGroupRow, HostGroups
 from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.fleet.levels import MapScale, Shown, scale_of
@@ -38,6 +38,7 @@ class FleetMapView(msgspec.Struct, frozen=True, kw_only=True):
     state. ``totals``: None without a ledger. ``groups``: those of the page, ``all_groups`` the number of all.
     ``fullest``: the group with the largest share in use. ``selected``: the position of the
     selected host. ``past``: the moment that was asked for, None for now; ``states`` of then are not kept.
+    ``flavors``: those that the filter knows by name. ``misfit``: why the flavor of the filter fits nowhere.
     """
 
     at: float
@@ -60,12 +61,16 @@ class FleetMapView(msgspec.Struct, frozen=True, kw_only=True):
     choices: FilterChoices
     selected: int | None = None
     past: str | None = None
+    flavors: tuple[str, ...] = ()
+    misfit: str | None = None
 
 
 async def fleet_map_view(service: DashboardService, req: Request) -> FleetMapView:
     """Return the map as it is now, or as of a moment."""
     query: MapQuery = req.query
-    now = await hosts_shown(service, query.at)
+    misfit = await service.hosts.misfit(query.flavor)
+    flavors = tuple(await service.hosts.flavors())[:MOST_CHOICES]
+    now = await hosts_shown(service, query.at, flavor=query.flavor)
     selection = query.selection
     found = selection.chosen(now, service.hosts)
     name = selection.class_of(now)
@@ -96,6 +101,8 @@ async def fleet_map_view(service: DashboardService, req: Request) -> FleetMapVie
         choices=filter_choices(now),
         selected=_selected(now, query.host),
         past=query.at,
+        flavors=flavors,
+        misfit=misfit,
     )
 
 

@@ -179,6 +179,10 @@ class LocalGateway:
         self._explainer = Explainer(LedgerCopies(ledger, pools).find, MOST_WAITING)
         self._suppositions = Suppositions(ledger, pools)
 
+    async def evaluate(self, queries: Sequence[CandidateQuery]) -> None:
+        """Evaluate new queries on the fleet in parts, so that a decision on it finds the results."""
+        await self._ahead.evaluate(queries)
+
     async def decide(self, request: SchedulingRequest) -> Decided:
         await self._ahead.evaluate(request.queries)
         return await self._ledger.execute(Decide(request, self.pools))

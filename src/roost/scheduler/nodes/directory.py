@@ -57,6 +57,11 @@ class NodeDirectory(NodeColumns):
         """The position of each node in the order that breaks ties, see `TieOrder`: intp[size]."""
         return self._tie_order.ranks()
 
+    @property
+    def tie_order(self) -> Indexes:
+        """All rows in the order that breaks ties: intp[size], the reverse of `tie_rank`."""
+        return self._tie_order.order()
+
     def index_of_node(self, node: str) -> int | None:
         """Return the index of the node with a root provider, None if there is none."""
         return self._names.index_of_node(node)

@@ -268,6 +268,7 @@ class TieOrder:
     def __init__(self, nodes: list[str]) -> None:
         self._nodes = nodes
         self._in_order: list[int] = []
+        self._order: Indexes = np.zeros(0, dtype=np.intp)
         self._ranks: Indexes | None = None
 
     def forget(self) -> None:
@@ -280,9 +281,15 @@ class TieOrder:
             # To sort a list that is nearly in order is ten times as quick as to sort it anew.
             self._in_order.extend(range(len(self._in_order), len(self._nodes)))
             self._in_order.sort(key=self._nodes.__getitem__)
+            self._order = np.array(self._in_order, dtype=np.intp)
             self._ranks = np.empty(len(self._nodes), dtype=np.intp)
-            self._ranks[self._in_order] = np.arange(len(self._nodes))
+            self._ranks[self._order] = np.arange(len(self._nodes))
         return self._ranks
+
+    def order(self) -> Indexes:
+        """Return all nodes in the order: intp[size], the reverse of `ranks`."""
+        self.ranks()
+        return self._order
 
 
 def names_of(report: NodeReport) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from roost.model.allocation import Candidate
 from roost.model.record import Step
 from roost.scheduler.candidates.candidate_order import CandidateOrder
 from roost.scheduler.candidates.candidate_source import CandidateSource, HostView, OneHost
+from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key
 from roost.scheduler.plugins.plugins import Filter, Weigher, in_order
@@ -72,6 +73,11 @@ class FreshPool:
             self._host_weights.claimed(self._changed)
         self._within = None
         return steps
+
+    @property
+    def allowed(self) -> Indexes:
+        """The nodes that passed the places and all filters at the last `ready`: intp[n]."""
+        return self._source.index[self._weights.allowed]
 
     def best(self, among: int) -> Sequence[int]:
         found: list[int] = self._weights.best(among, self._within).tolist()

@@ -6,6 +6,7 @@ from roost.fleet import Fleet
 from roost.scheduler.cache.equivalence_cache import EquivalenceCache
 from roost.scheduler.candidates.candidate_source import CandidateSource
 from roost.scheduler.candidates.fallback_candidates import fleet_candidates
+from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Filter, Plugins
@@ -55,6 +56,16 @@ class HostPools:
         source = fleet_candidates(fleet, request, self.table, only)
         progress = progress_at_start(request, self.table, fleet)
         return self.of_source(source, request, progress, filters)
+
+    def fitting(self, fleet: Fleet, request: SchedulingRequest) -> Indexes:
+        """Return the nodes with room for the first instance of a request that all filters let pass: intp.
+
+        Nothing is cached but the candidates. Raises: `SchedulerFault`, `BadRequestSpec`.
+        """
+        self.table.seen_since(request.oldest_heartbeat)
+        pool = self.fresh_of_fleet(fleet, request)
+        pool.ready()
+        return pool.allowed
 
     def of_source(
         self,
