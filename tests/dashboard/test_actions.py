@@ -6,26 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import htpy as h
 import httpx
 import pytest
 
-from roost.conductor.instances.types import ShownInstance
 from roost.dashboard.actions.client import ConductorClient, check_endpoint
-from roost.dashboard.actions.confirmation import DeletionConfirmation, WordConfirmation
-from roost.dashboard.actions.confirmation_page import CONFIRMATIONS
-from roost.dashboard.actions.links import word_links
-from roost.dashboard.actions.outcome import ActionResult, DeletionOutcome, WordOutcome
-from roost.dashboard.actions.outcome_page import deletion_outcome_html, word_outcome_html
-from roost.dashboard.actions.place import PlaceNow
 from roost.dashboard.html.shell import Viewing
 from roost.dashboard.options import DashboardOptions
 from roost.dashboard.pages.events import in_words
 from roost.model.errors import OperatorError
-from roost.model.instance import Requester
-from roost.state.api_database.event_types import CloudEvent
 from support.dashboard_users import DashboardUsers, dashboard_users
-from support.hostile import HOSTILE, check_shown_as_text
 
 VIEWING = Viewing("olga", True, "guard", "/ui/actions/drain", nonce="nonce", acts=True)
 
@@ -316,63 +305,3 @@ def test_the_endpoint_is_checked_at_the_start(tmp_path: Path) -> None:
     missing = f"{tmp_path / 'nowhere.pem'}"
     with pytest.raises(OperatorError, match="conductor_ca_file"):
         check_endpoint(DashboardOptions(conductor_endpoint="https://a", conductor_ca_file=missing))
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_names_are_text(kind: str) -> None:
-    text = HOSTILE[kind]
-    place = PlaceNow(
-        cell=text,
-        host=text,
-        node=text,
-        nodename=text,
-        root=text,
-        enabled=False,
-        reason=text,
-        instances=3,
-        within=text,
-    )
-    by = Requester(text, text, text)
-    event = CloudEvent(at=1.0, kind="host_disabled", cell=text, host=text, detail=text, by=by)
-    instance = ShownInstance(
-        uuid=text,
-        request_id=text,
-        project_id=text,
-        user_id=text,
-        flavor=text,
-        state="error",
-        cell=text,
-        host=text,
-        attempt=1,
-        reason=text,
-        node=text,
-        name=text,
-    )
-    word, *_, deletion = CONFIRMATIONS
-    asked = WordConfirmation(verb="drain", place=place, user=text, will=(text,))
-    result = ActionResult(result="refused", says=text, status=409, request_id=text)
-    shown: list[h.Node] = [
-        word.html(asked, VIEWING),
-        deletion.html(DeletionConfirmation(instance=instance, user=text, will=(text,)), VIEWING),
-        word_outcome_html(
-            WordOutcome(
-                verb="drain",
-                result=result,
-                user=text,
-                at=1.0,
-                cell=text,
-                host=text,
-                node=text,
-                place=place,
-                event=event,
-            ),
-            VIEWING,
-        ),
-        deletion_outcome_html(
-            DeletionOutcome(uuid=text, result=result, user=text, at=1.0, instance=instance), VIEWING
-        ),
-    ]
-    for each in shown:
-        check_shown_as_text(f"{h.div[each]}", text)
-    links = f"{h.div[word_links(VIEWING, None, cell=text, host=text, node=text)]}"
-    assert "<script" not in links and 'onmouseover="' not in links

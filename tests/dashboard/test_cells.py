@@ -10,18 +10,9 @@ import pytest
 
 from roost.dashboard.html.shell import Viewing
 from roost.dashboard.pages.cells import CELLS
-from roost.dashboard.views.cells import (
-    AuditPart,
-    CellsView,
-    DatabaseRow,
-    FeatureRow,
-    ListedCell,
-    ProcessRow,
-)
-from roost.state.api_database.audit import AuditFinding, Repair
 from roost.storage import DatabaseUnavailable
 from support.dashboard_users import DashboardUsers, dashboard_users
-from support.hostile import HOSTILE, check_shown_as_text
+from support.hostile_views import cells_view
 
 VIEWING = Viewing("olga", True, "guard", "/ui/cells", nonce="nonce", acts=True)
 
@@ -106,63 +97,7 @@ def test_cells_are_for_operators(tmp_path: Path, user: str) -> None:
     on_a_dashboard(tmp_path, check)
 
 
-def view_of(text: str) -> CellsView:
-    finding = AuditFinding(
-        kind=text, subject=text, detail=text, expected=text, proof={}, action=text, waits_for=text
-    )
-    return CellsView(
-        at=9.0,
-        cells=(
-            ListedCell(
-                name=text,
-                section=text,
-                state="up",
-                enabled=False,
-                reason=text,
-                said_at=1.0,
-                conductors=1,
-                hosts=2,
-                hosts_up=1,
-                instances={"active": 1, "scheduling": 2},
-            ),
-        ),
-        processes=(
-            ProcessRow(
-                name=text,
-                kind=text,
-                host=text,
-                cell=text,
-                state="down",
-                version=1,
-                since=1.0,
-                holder=text,
-                epoch=1,
-            ),
-        ),
-        features=(FeatureRow(name="words", what="words count", since=2, held_back_by=7, named=(text,)),),
-        audit=AuditPart(
-            round=3,
-            running=True,
-            ended_at=1.0,
-            found=1,
-            instances=5,
-            unread={text: text},
-            asks=text,
-            findings=(finding,),
-            repairs=(Repair(number=1, at=1.0, by=text, finding=finding, result=text),),
-        ),
-        databases=(DatabaseRow(name=text, cell=text, milliseconds=None),),
-        ledger=None,
-    )
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_names_are_text(kind: str) -> None:
-    text = HOSTILE[kind]
-    check_shown_as_text(f"{h.div[CELLS.html(view_of(text), VIEWING)]}", text)
-
-
 def test_what_is_held_back_and_found_is_told() -> None:
-    page = f"{h.div[CELLS.html(view_of('x'), VIEWING)]}"
-    told = ("1 held back", "and 6 more", "1 contradictions", "a round is under way", "2 scheduling")
+    page = f"{h.div[CELLS.html(cells_view('x'), VIEWING)]}"
+    told = ("1 held back", "and 6 more", "1 contradiction", "a round is under way", "2 scheduling")
     assert [words for words in told if words not in page] == []

@@ -7,18 +7,13 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import htpy as h
 import pytest
 
-from roost.conductor.events.newest import NewestPage
 from roost.dashboard.html.shell import Viewing
-from roost.dashboard.pages.events import EVENTS
-from roost.dashboard.views.events import EVENT_GROUPS, EventsView, kinds_of
-from roost.model.instance import Requester
-from roost.state.api_database.event_types import EVENT_KINDS, CloudEvent
+from roost.dashboard.views.events import EVENT_GROUPS, kinds_of
+from roost.state.api_database.event_types import EVENT_KINDS
 from roost.storage import DatabaseUnavailable
 from support.dashboard_users import DashboardUsers, dashboard_users
-from support.hostile import HOSTILE, check_shown_as_text
 
 VIEWING = Viewing("olga", True, "guard", "/ui/events", nonce="nonce")
 
@@ -118,24 +113,3 @@ def test_a_cell_that_is_away_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "Events of these cells are missing" in page and "cell2" in page and "fan 3" in page
 
     on_a_dashboard(tmp_path, check)
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_names_are_text(kind: str) -> None:
-    text = HOSTILE[kind]
-    by = Requester(text, text, text)
-    told = {
-        "cell": text,
-        "host": text,
-        "node": text,
-        "instance": text,
-        "name": text,
-        "detail": text,
-        "by": by,
-    }
-    events = [CloudEvent(at=float(at), kind=each, **told) for at, each in enumerate(EVENT_KINDS)]  # type: ignore[arg-type]
-    page = NewestPage(events=events, until=1.0, skip=2, back_to=1.0, cells_down=[text])
-    view = EventsView(
-        at=9.0, page=page, nodes={text: text}, cells=(text,), host=text, cell=text, instance=text
-    )
-    check_shown_as_text(f"{h.div[EVENTS.html(view, VIEWING)]}", text)

@@ -4,20 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import htpy as h
 import pytest
 
 from roost.conductor.history.types import HistoryEvent, InstanceAction, InstanceHistory
-from roost.conductor.instances.types import InstancePage, ShownInstance
 from roost.dashboard.html.shell import Viewing
-from roost.dashboard.pages.instance import INSTANCE
-from roost.dashboard.pages.instances import INSTANCES
 from roost.dashboard.views.host_stays import stay_at, stays_of
-from roost.dashboard.views.instance import InstanceView, ProviderClaim
-from roost.dashboard.views.instances import InstancesView
-from roost.model.visibility import seen
 from support.dashboard_users import DashboardUsers, dashboard_users
-from support.hostile import HOSTILE, check_shown_as_text
 
 VIEWING = Viewing("olga", True, "guard", "/ui/instances", nonce="nonce")
 
@@ -230,76 +222,3 @@ def test_a_guest_that_was_given_up_is_on_its_host_no_more() -> None:
     given_up.events = [HistoryEvent(name="give_up", started_at=50.0, finished_at=50.0, host="b")]
     [stay] = stays_of(history(created, given_up, state="error"))
     assert stay.ended == 50.0
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_names_are_text(kind: str) -> None:
-    text = HOSTILE[kind]
-    created = InstanceAction(
-        kind="create",
-        started_at=1.0,
-        finished_at=2.0,
-        result="error",
-        user_id=text,
-        project_id=text,
-        request_id=text,
-        reason=text,
-    )
-    created.events = [
-        HistoryEvent(
-            name=name,
-            started_at=1.0,
-            finished_at=2.0,
-            result=result,
-            reason=text,
-            code=text,
-            host=text,
-            node=text,
-            cell=text,
-            run=text,
-        )
-        for name, result in (("schedule", "selected"), ("build", "failed"), ("lose", "lost"), ("claim", None))
-    ]
-    told = history(created, flavor=text, cell=text, request_id=text)
-    told.missing = [text]
-    shown = ShownInstance(
-        uuid=text,
-        request_id=text,
-        project_id=text,
-        user_id=text,
-        flavor=text,
-        state="error",
-        cell=text,
-        host=text,
-        attempt=1,
-        reason=text,
-        node=text,
-        run=text,
-        name=text,
-        availability_zone=text,
-    )
-    claim = (ProviderClaim(provider=text, name=text, amounts={text: 1}),)
-    stays = stays_of(told)
-    one = InstanceView(
-        now=9.0, uuid=text, instance=shown, history=told, stays=stays, claim=claim, asked=1.5, then=stays[0]
-    )
-    check_shown_as_text(f"{_rendered(INSTANCE, one)}", text)
-    check_shown_as_text(f"{_rendered(INSTANCE, seen(one))}", text)
-    listed = InstancesView(
-        at=9.0,
-        page=InstancePage([shown], None, [text]),
-        search=text,
-        by="name",
-        state=None,
-        host=text,
-        cell=text,
-        project=text,
-        total={"active": 1},
-        cells=(text,),
-        all_projects=True,
-    )
-    check_shown_as_text(f"{_rendered(INSTANCES, listed)}", text)
-
-
-def _rendered(page: object, view: object) -> str:
-    return f"{h.div[page.html(view, VIEWING)]}"  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ import msgspec
 from roost.conductor.instances.types import ShownInstance
 from roost.dashboard.actions.place import PlaceNow, place_now
 from roost.dashboard.actions.word import WordSubject, WordVerb
-from roost.dashboard.html.values import amount, number
+from roost.dashboard.html.values import amount, counted, number
 from roost.dashboard.page import PageQuery
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.views.absence import of_cloud
@@ -130,14 +130,13 @@ def _hosts(place: PlaceNow) -> str:
         return f"This host{nodes}"
     if place.hosts is None:
         return "All hosts of this cell"
-    hosts = "host" if place.hosts == 1 else "hosts"
-    return f"{number(place.hosts)} {hosts} of this cell, of which {number(place.hosts_up or 0)} are up,"
+    return f"{counted(place.hosts, 'host')} of this cell, of which {number(place.hosts_up or 0)} are up,"
 
 
 def _instances(count: int | None) -> str:
     if count is None:
         return "The instances, whose number the cell does not tell now,"
-    return f"{number(count)} {'instance' if count == 1 else 'instances'}"
+    return counted(count, "instance")
 
 
 def _will_of_deletion(instance: ShownInstance) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from roost.dashboard.actions.outcome import ActionResult, DeletionOutcome, WordO
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.states import instance_state, state_mark
 from roost.dashboard.html.times import weekday_moment
-from roost.dashboard.html.values import number
+from roost.dashboard.html.values import counted, number
 from roost.dashboard.pages.events import in_words
 from roost.state.api_database.event_types import CloudEvent
 
@@ -88,7 +88,7 @@ def _from_now_on(view: WordOutcome) -> str:
     left = None if view.place is None else view.place.instances
     if not left:
         return "It gets no new instances." if left is None else "It gets no new instances, and none is there."
-    there = f"{number(left)} {'instance is' if left == 1 else 'instances are'}"
+    there = counted(left, "instance is", "instances are")
     if view.verb == "drain":
         return f"It gets no new instances. {there} left; the drain ends when none is."
     return f"It gets no new instances. {there} there and {'runs' if left == 1 else 'run'} on."

@@ -15,6 +15,11 @@ def number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
+def counted(count: int, one: str, several: str | None = None) -> str:
+    """Return a number of things. ``several``: the word for more than one, by default with an s."""
+    return f"{number(count)} {one if count == 1 else several or f'{one}s'}"
+
+
 def amount(resource_class: str, value: int) -> str:
     """Return an amount of a class with its unit."""
     unit = _UNITS.get(resource_class)

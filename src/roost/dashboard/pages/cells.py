@@ -13,7 +13,7 @@ from roost.dashboard.html.places import cell_link, instance_link
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.states import instance_state, place_state, state_mark
 from roost.dashboard.html.times import duration, weekday_moment
-from roost.dashboard.html.values import moment, name, number
+from roost.dashboard.html.values import counted, moment, name, number
 from roost.dashboard.page import Page
 from roost.dashboard.pages.absence import unless_absent
 from roost.dashboard.service import FLEET_RULE
@@ -257,12 +257,12 @@ def _audit(audit: AuditPart) -> h.Element:
 def _verdict(audit: AuditPart) -> h.Node:
     if not audit.round:
         return h.p(".muted")["The audit compares instances, claims and hosts in rounds, and repairs."]
-    compared = f"{number(audit.instances)} instances were compared"
+    compared = f"{counted(audit.instances, 'instance was', 'instances were')} compared"
     if not audit.found:
         return h.p[h.span(".state-ok")["No contradictions"], f": {compared}."]
     more = audit.found - len(audit.findings)
     shown = f"; {number(more)} more than shown" if more > 0 else ""
-    return h.p[h.span(".state-look")[f"{number(audit.found)} contradictions"], f": {compared}{shown}."]
+    return h.p[h.span(".state-look")[counted(audit.found, "contradiction")], f": {compared}{shown}."]
 
 
 def _finding(each: AuditFinding) -> h.Element:

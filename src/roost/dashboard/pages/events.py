@@ -11,7 +11,7 @@ from roost.dashboard.html.live import live_region
 from roost.dashboard.html.places import cell_link, host_link, instance_link
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.times import weekday_moment
-from roost.dashboard.html.values import name, number
+from roost.dashboard.html.values import counted, name
 from roost.dashboard.page import Page
 from roost.dashboard.pages.absence import unless_absent
 from roost.dashboard.service import FLEET_RULE
@@ -160,7 +160,7 @@ def _list(view: EventsView) -> h.Node:
             [_row(each, view) for each in page.events],
         ),
         h.div(".pager")[
-            h.span[f"{number(len(page.events))} events, back to ", weekday_moment(page.events[-1].at)],
+            h.span[f"{counted(len(page.events), 'event')}, back to ", weekday_moment(page.events[-1].at)],
             newest and h.a(".button.small", href=newest)["Newest"],
             older and h.a(".button.small", href=older, rel="next")["Older"],
         ],

@@ -20,7 +20,7 @@ from roost.dashboard.html.live import live_region
 from roost.dashboard.html.places import cell_link, host_link, instance_link
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.states import instance_state, state_mark
-from roost.dashboard.html.values import moment, name, number
+from roost.dashboard.html.values import counted, moment, name, number
 from roost.dashboard.page import Page
 from roost.dashboard.pages.absence import unless_absent
 from roost.dashboard.views.instances import (
@@ -51,11 +51,9 @@ def _instances(view: InstancesView, viewing: Viewing) -> h.Node:
 def _lead(view: InstancesView) -> h.Node:
     if not view.all_projects:
         return "The instances of your project."
-    total = sum(view.total.values())
     cells = sum(each != CELL0 for each in view.cells)
-    return (
-        f"{number(total)} instances of all projects, in {number(cells)} {'cell' if cells == 1 else 'cells'}."
-    )
+    instances = counted(sum(view.total.values()), "instance")
+    return f"{instances} of all projects, in {counted(cells, 'cell')}."
 
 
 def _states(view: InstancesView) -> h.Node:
@@ -125,7 +123,7 @@ def _list(view: InstancesView) -> list[h.Node]:
         silent,
         found,
         table("Instances", heads, [_row(each, view) for each in page.instances]),
-        pager(len(page.instances), "instances, in the order of their uuids", first, following),
+        pager(len(page.instances), "on this page, in the order of their uuids", first, following),
     ]
 
 
