@@ -10,6 +10,7 @@ JSON twin of the page. Browsers hold no fleet: the server counts.
     assets            style, scripts and the files of npm packages
     conventions       heads of responses, forms of errors, compression
     form              forms of pages, in queries and in bodies
+    flavor_counts     how many of each flavor fit, counted one after another
     fleet             the hosts of the fleet as pages count them
     html              HTML that all pages share
     kept_views        views that many viewers share

@@ -18,6 +18,7 @@ from roost.dashboard.pages.cells import CELLS
 from roost.dashboard.pages.decision import DECISION_PAGE
 from roost.dashboard.pages.decisions import DECISIONS_PAGE
 from roost.dashboard.pages.events import EVENTS
+from roost.dashboard.pages.flavors import FLAVORS_PAGE
 from roost.dashboard.pages.fleet_map import FLEET_MAP
 from roost.dashboard.pages.host import HOST
 from roost.dashboard.pages.hosts import HOSTS
@@ -57,6 +58,7 @@ PAGES: Final[tuple[Page, ...]] = (
     DECISION_PAGE,
     REDECISION_PAGE,
     WHAT_IF_PAGE,
+    FLAVORS_PAGE,
     CELLS,
     EVENTS,
     SERIES,

@@ -1,7 +1,7 @@
 """The parts of the process that pages read from, and the rules of who sees what."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instances.views import InstanceViews
 from roost.dashboard.actions.client import ConductorClient
+from roost.dashboard.flavor_counts import FlavorCounts
 from roost.dashboard.fleet.hosts import FleetHosts
 from roost.dashboard.fleet.kept_levels import KeptLevels
 from roost.dashboard.kept_views import KeptViews
@@ -69,7 +70,7 @@ class DashboardService:
     - ``clock``: seconds since the epoch. ``views``: views that all viewers share. ``levels``: the bytes of
       maps. ``live``: tells open pages what changes. ``past``: hosts,
       consumers and the fleet as of an earlier time. ``redecisions``: makes decisions again; None without a
-      ledger and its journals.
+      ledger and its journals. ``flavor_counts``: how many of each flavor fit, as it was counted.
     """
 
     options: DashboardOptions
@@ -92,6 +93,7 @@ class DashboardService:
     certificate: Path | None = None
     past: PastReads = NO_PAST
     redecisions: Redecisions | None = None
+    flavor_counts: FlavorCounts = field(default_factory=FlavorCounts)
 
     async def kept(self, key: object, seconds: float, make: Callable[[], Awaitable[T]]) -> T:
         """Return a view that all viewers share, made at most ``seconds`` ago. See `KeptViews.get`."""

@@ -1,5 +1,7 @@
 """The flavors of the newest runs: a scheduler has no other list of flavors."""
 
+from collections import Counter
+
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -13,6 +15,22 @@ class _SpecWithFlavor(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_SpecWithFlavor).decode
+
+
+class _SpecWithAnyFlavor(msgspec.Struct):
+    flavor: msgspec.Raw = msgspec.Raw(b"")
+
+
+_decode_any = msgspec.json.Decoder(_SpecWithAnyFlavor).decode
+
+
+def count_flavors(connection: Connection, most_runs: int) -> dict[bytes, int]:
+    """Count the flavors of the newest ``most_runs`` runs: each as JSON, with its runs."""
+    newest = connection.scalar(sa.select(sa.func.max(runs.c.number))) or 0
+    specs = connection.execute(sa.select(runs.c.spec).where(runs.c.number > newest - most_runs)).scalars()
+    found = Counter(bytes(_decode_any(spec).flavor) for spec in specs)
+    del found[b""]
+    return dict(found)
 
 
 def read_flavors(connection: Connection, most_runs: int) -> list[Flavor]:

@@ -108,6 +108,10 @@ class CountableRecords(Records, Protocol):
         """Return the flavors of the newest runs by name; of equal names the newest one."""
         ...
 
+    async def flavor_counts(self, most_runs: int) -> dict[bytes, int]:
+        """Count the flavors of the newest runs: each as JSON, with its runs."""
+        ...
+
     async def failed_builds(self, since: float) -> list[FailedBuilds]:
         """Count the builds that began since a time and failed, by node.
 

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 from roost.model.record import Attempt, RunReasons
 from roost.model.spec import Flavor
 from roost.records.errors import RecordRefused, RecordsUnavailable, UnknownRun
-from roost.records.flavors import read_flavors
+from roost.records.flavors import count_flavors, read_flavors
 from roost.records.records import Retention, check
 from roost.records.rows import (
     NO_REASONS,
@@ -99,6 +99,10 @@ class SqlRecords:
     async def flavors(self, most_runs: int) -> list[Flavor]:
         """Return the flavors of the newest runs; see `CountableRecords.flavors`."""
         return await self._answer(self._database.read(partial(read_flavors, most_runs=most_runs)))
+
+    async def flavor_counts(self, most_runs: int) -> dict[bytes, int]:
+        """Count the flavors of the newest runs; see `CountableRecords.flavor_counts`."""
+        return await self._answer(self._database.read(partial(count_flavors, most_runs=most_runs)))
 
     async def failed_builds(self, since: float) -> list[FailedBuilds]:
         """Count the builds that failed since a time, by node; see `CountableRecords.failed_builds`."""

@@ -5,6 +5,7 @@ cells          cells and processes
 decision       one decision
 decisions      the list of decisions
 events         the events of the cloud
+flavors        the flavors, how many of each fit, what binds
 fleet_map      the map, its denominators, groups of hosts
 host           a host
 host_hardware  its NUMA cells and devices

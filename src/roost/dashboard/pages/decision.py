@@ -14,7 +14,7 @@ from roost.dashboard.html.places import cell_link, host_link, instance_link
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.states import attempt_state, decision_state, state_mark
 from roost.dashboard.html.times import duration
-from roost.dashboard.html.values import amount, moment, number, sentence
+from roost.dashboard.html.values import amount, counted, moment, number, sentence
 from roost.dashboard.html.weights import weights
 from roost.dashboard.page import Page
 from roost.dashboard.views.decision import (
@@ -257,7 +257,8 @@ _SIZES = (
 
 
 def _flavor(flavor: Mapping[str, object]) -> Iterator[tuple[str, h.Node]]:
-    sizes = [f"{flavor.get('vcpus')} vCPUs"]
+    vcpus = flavor.get("vcpus")
+    sizes = [counted(vcpus, "vCPU")] if isinstance(vcpus, int) else []
     sizes += [
         f"{amount(unit, size)} {words}"
         for field, unit, words in _SIZES

@@ -7,6 +7,7 @@ cloud_cells    the cells and their counts, which all viewers share
 decision       one decision: its funnel, weights, attempts, or why it was refused
 decisions      the list of decisions
 events         the events of the cloud, the newest first
+flavors        the flavors in use, with how many of each fit
 fleet_map      the map of the fleet
 funnel         the steps of a decision, with the hosts that each removed
 host           a host

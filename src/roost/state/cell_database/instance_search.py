@@ -52,6 +52,25 @@ def search_instances(
     return list(connection.execute(query, values).scalars())
 
 
+class _Asked(msgspec.Struct):
+    flavor: msgspec.Raw = msgspec.Raw(b"")
+
+
+_asked = msgspec.json.Decoder(_Asked)
+
+
+@transaction
+def read_flavors(connection: Connection, most: int) -> dict[bytes, int]:
+    """Count the flavors of the cell's instances, of ``most`` instances at most: each as JSON."""
+    query = sa.select(instances.c.spec).where(instances.c.spec.is_not(None)).limit(most)
+    found: Counter[bytes] = Counter()
+    for spec in connection.execute(query).scalars():
+        flavor = bytes(_asked.decode(spec or "{}").flavor)
+        if flavor:
+            found[flavor] += 1
+    return dict(found)
+
+
 class DescribedInstance(msgspec.Struct, frozen=True):
     """An instance, its attempts that have ended without a guest, and when it changed last."""
 
