@@ -15,7 +15,7 @@
  *   strip, heading: squares above a box and below the begin of a zone, for their names
  */
 
-const PITCHES = [24, 22, 20, 18, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2];
+const PITCHES = [44, 40, 36, 32, 28, 24, 22, 20, 18, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2];
 const WIDER = 1.6; // a box is so many times wider than high: names stand above it
 const LABEL = 14; // pixels of a group's name
 const HEADING = 22; // pixels of a zone's name

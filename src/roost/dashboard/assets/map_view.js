@@ -10,7 +10,7 @@ import { STATES } from "./map_colours.js";
 /** @typedef {import("./map_layout.js").Layout} Layout */
 /** @typedef {import("./map_layout.js").Group} Group */
 
-const SCALES = [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48];
+const SCALES = [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64];
 const PAD = 10; // CSS pixels around the map
 const LINES_FROM = 4; // CSS pixels of a square from which lines are drawn between squares
 const MARKS_FROM = 8; // CSS pixels of a square from which states have marks

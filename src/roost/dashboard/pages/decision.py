@@ -207,7 +207,7 @@ def _rows(placed: PlacedInstance, seen: bool) -> list[h.Element]:
                 cell("Took", "–" if end is None else duration(end - each.at), numeric=True),
                 cell(
                     "Reason, alternates",
-                    h.bdi[each.reason] if each.reason else None,
+                    h.span[h.bdi[each.reason]] if each.reason else None,
                     _alternates(placed.alternates) if last else None,
                 )
                 if seen
