@@ -76,7 +76,7 @@ def suggested_field(name: str, label: str, value: str | None, known: Sequence[st
             list=f"known-{name}" if known else None,
             placeholder="any",
             maxlength="255",
-            size="14",
+            size="8",
             autocomplete="off",
             spellcheck="false",
         ),

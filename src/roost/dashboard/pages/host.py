@@ -6,6 +6,7 @@ import htpy as h
 
 from roost.dashboard import addresses
 from roost.dashboard.actions.links import word_links
+from roost.dashboard.fleet.hosts import class_rank
 from roost.dashboard.html.lists import cell, empty, numbered_pager, table
 from roost.dashboard.html.live import live_region
 from roost.dashboard.html.places import instance_link
@@ -249,7 +250,7 @@ def _holder_row(holder: Holder, providers: dict[str, str]) -> h.Element:
             elsewhere += 1
             continue
         amounts = ", ".join(
-            f"{resource} {amount(resource, value)}" for resource, value in sorted(resources.items())
+            f"{each} {amount(each, resources[each])}" for each in sorted(resources, key=class_rank)
         )
         of = "" if len(providers) == 1 else providers[provider]
         held.append(h.div[of and h.span(".muted")[name(of), ": "], amounts])

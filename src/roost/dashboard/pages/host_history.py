@@ -15,6 +15,9 @@ from roost.state.api_database.event_types import CloudEvent
 
 _RESULTS: Final = {BUILT: "ok", FAILED: "fails", REFUSED: "look", PENDING: "note", ABANDONED: "off"}
 
+AT_FIRST: Final = 10
+"""Builds and events that are shown at first; earlier ones unfold."""
+
 _BAD: Final = ("host_down", "instance_lost", "instance_failed", "instance_error", "host_removed")
 _GOOD: Final = ("host_up", "host_enabled", "node_enabled", "instance_active", "drain_ended")
 
@@ -31,7 +34,16 @@ def attempts_section(view: HostPageView) -> h.Node:
         content = h.p(".card-part.muted")["No decision in the records has tried this host."]
     else:
         rows = [_attempt(each) for each in history.attempts]
-        content = table("Builds", ["Began", "Instance", "Result", "Decision"], rows)
+        heads = ["Began", "Instance", "Result", "Decision"]
+        content = [
+            table("Builds", heads, rows[:AT_FIRST]),
+            h.details(".card-part")[
+                h.summary[f"{number(len(rows) - AT_FIRST)} earlier builds"],
+                table("Earlier builds", heads, rows[AT_FIRST:]),
+            ]
+            if len(rows) > AT_FIRST
+            else None,
+        ]
     return h.section(".card.flush", aria_labelledby="builds")[
         h.div(".section-head")[
             h.h2("#builds")["Builds"],
@@ -68,7 +80,16 @@ def events_section(view: HostPageView) -> h.Node:
     elif not history.events:
         content = h.p(".muted")[f"No event in {DAYS} days."]
     else:
-        content = h.ol(".timeline")[[_event(each) for each in history.events]]
+        first, rest = history.events[:AT_FIRST], history.events[AT_FIRST:]
+        content = [
+            h.ol(".timeline")[[_event(each) for each in first]],
+            h.details[
+                h.summary[f"{number(len(rest))} earlier events"],
+                h.ol(".timeline")[[_event(each) for each in rest]],
+            ]
+            if rest
+            else None,
+        ]
     return h.section(".card", aria_labelledby="history")[
         h.div(".section-head")[
             h.h2("#history")["History"],

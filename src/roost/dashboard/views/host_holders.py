@@ -10,7 +10,7 @@ from roost.ledger.holdings import consumers_of_rows, held_by
 from roost.ledger.state import Held
 from roost.model.allocation import Resources
 
-HOLDERS_ON_A_PAGE: Final = 25
+HOLDERS_ON_A_PAGE: Final = 15
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
