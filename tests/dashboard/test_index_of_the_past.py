@@ -1,6 +1,9 @@
 """The index of the past follows the ledger, is made again from it, and is bounded."""
 
 import asyncio
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -233,3 +236,48 @@ def test_without_an_index_only_the_present_is_shown(tmp_path: Path) -> None:
             await PastReads(None, None).host("a", 1)
 
     asyncio.run(work())
+
+
+KEEPER = """
+import asyncio, sys
+from pathlib import Path
+from roost.dashboard.past.index_keeper import IndexKeeper, KeeperPace
+from roost.ledger import Ledger
+from roost.storage import Database
+
+async def run():
+    ledger = await Ledger.open(Database(f"sqlite:///{sys.argv[1]}"))
+    keeper = IndexKeeper(ledger, Path(sys.argv[2]), 2**30, 10, KeeperPace(share=0.9))
+    await keeper.run()
+
+asyncio.run(run())
+"""
+"""A process that keeps an index, and writes a file for each ten commits."""
+
+
+def test_a_process_that_is_killed_leaves_an_index_that_is_used(tmp_path: Path, folder: Path) -> None:
+    file = tmp_path / "roost.db"
+
+    async def history(first: int) -> dict[int, set[str]]:
+        async with opened(file) as [ledger]:
+            if not first:
+                await run(ledger, *host("a", VCPU=1000))
+            return await make_history(ledger, first, 40)
+
+    held: dict[int, set[str]] = {}
+    for number in range(3):
+        held |= asyncio.run(history(40 * number))
+        before = len(files_of(folder))
+        keeper = subprocess.Popen([sys.executable, "-c", KEEPER, str(file), str(folder)])
+        # Killed while it writes its files, after another number of them each time.
+        while len(files_of(folder)) <= before + number and keeper.poll() is None:
+            time.sleep(0.001)
+        keeper.kill()
+        keeper.wait()
+
+    async def again() -> None:
+        async with opened(file) as [ledger], keeping(ledger, folder) as past:
+            await check(past, held)
+            assert not list(folder.glob(".*"))
+
+    asyncio.run(again())

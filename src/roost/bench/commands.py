@@ -21,6 +21,7 @@ from roost.bench.nova.decisions import nova
 from roost.bench.nova.feed import nova_feed
 from roost.bench.options import directory, workers
 from roost.bench.overload import overload
+from roost.bench.past import past
 from roost.bench.peer import VERSION, find_peer, set_up_peer
 from roost.bench.replay.plot import check_plotting
 from roost.bench.report import read_report, render_report, replace_report, report_names, show_report
@@ -137,6 +138,7 @@ COMMANDS = (
     filters,
     decide,
     start,
+    past,
     limits,
     overload,
     metrics,

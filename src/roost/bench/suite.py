@@ -20,6 +20,7 @@ from roost.bench import (
     filters,
     limits,
     overload,
+    past,
     start,
 )
 from roost.bench.fleets import flat, nearly_full, nested, wide
@@ -188,7 +189,7 @@ def run_suite(extent: Extent, setting: ComparedSetting, results: Path) -> Iterat
 
 def all_goals() -> list[Goal]:
     """Return the goals of all benchmarks."""
-    modules = (candidates, claims, decide, start, overload, agents, azure, nova_decisions, nova_feed)
+    modules = (candidates, claims, decide, start, past, overload, agents, azure, nova_decisions, nova_feed)
     goals = [goal for module in modules for goal in module.GOALS]
     return [*goals, *filters.RATIOS, decide.GROWTH]
 
