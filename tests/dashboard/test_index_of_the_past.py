@@ -17,6 +17,7 @@ from roost.dashboard.past.past_reads import PastReads
 from roost.ledger import Ledger
 from roost.ledger.tables import commits
 from roost.placement.commands.allocations import DeleteAllocations
+from support.databases import Place
 from support.ledgers import claim, host, opened, run
 
 SIZE = 10
@@ -90,6 +91,26 @@ def test_it_is_filled_from_the_ledger_and_follows_it(tmp_path: Path, folder: Pat
             held |= await make_history(ledger, 60)
             async with keeping(ledger, folder) as past:
                 await check(past, held)
+
+    asyncio.run(work())
+
+
+def test_on_each_kind_of_database(place: Place, folder: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as [ledger]:
+            await run(ledger, *host("a", VCPU=1000))
+            await run(ledger, *host("b", parent="a", VCPU=10))
+            held = await make_history(ledger, count=12)
+            async with keeping(ledger, folder) as past:
+                await check(past, held)
+                newest = (await ledger.current()).version
+                moment = await past.moment(f"{newest - 1}")
+                assert moment.stamp is not None
+                assert (await past.moment(f"{moment.stamp + 1e-6:.6f}")).version >= newest - 1
+                assert (await past.consumer("c0", newest)).holder is not None
+                found = await past.host("a", newest)
+                assert found is not None and [each.uuid for each in found.providers] == ["a", "b"]
+                assert (await past.columns(newest - 1)).trees("VCPU").capacity.sum() == 1010
 
     asyncio.run(work())
 

@@ -140,6 +140,10 @@ def test_pages_as_of_a_moment(tmp_path: Path) -> None:
             assert "time-bar past" in page and "Back to now" in page and f"at={one + 1}" in page
             assert "data-live-topic" not in page
             assert "time-bar" in (await client.get("/ui")).text
+            before = await client.get("/ui/map?at=2001-01-01")
+            assert before.status_code == 404 and "time-bar past" in before.text
+            assert "is not kept: the commits 1 to" in before.text and "Back to now" in before.text
+            assert (await client.get("/ui?at=2001-01-01&format=json")).status_code == 404
             for text in ("Tuesday", f"{four + 10_000}"):
                 refused = await client.get(f"/ui?at={text}")
                 assert refused.status_code == 400 and text in refused.text

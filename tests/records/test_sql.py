@@ -48,6 +48,18 @@ def test_more_runs_are_read_than_one_query_takes(using_sql, make, write):
     assert using_sql(use) == made[::-1]
 
 
+def test_runs_are_counted_by_the_minute(using_sql, make, write):
+    made = [
+        make(number, tries=number % 3, at=at) for number, at in enumerate((59.9, 60.0, 61.5, 119.99, 240.0))
+    ]
+
+    async def use(records):
+        await write(records, made)
+        return await records.by_minute(60.0, 100), await records.by_minute(0.0, 2)
+
+    assert using_sql(use) == ([(1, 3, 1), (4, 1, 0)], [(1, 1, 1), (4, 1, 0)])
+
+
 def test_trim_leaves_nothing_of_a_run_behind(using_sql, database_url, make, write, monkeypatch):
     monkeypatch.setattr(sql_module, "TRIM_CHUNK", 2)
 

@@ -15,6 +15,7 @@ from msgspec import Meta
 from roost.dashboard.conventions import content_policy, wants_json
 from roost.dashboard.form import FormQuery
 from roost.dashboard.html.shell import Viewing, shell
+from roost.dashboard.past.past_moments import PastMissing
 from roost.dashboard.service import DashboardService
 from roost.model.visibility import Viewer, visible
 from roost.web.operation import Operation
@@ -77,14 +78,15 @@ class Page:
         if viewing.timed and viewing.operator and not region:
             # A text that is no moment is refused before the page is made.
             viewing = viewing._replace(shown=await service.past.shown(viewing.at))
-        if self.kept_seconds:
-            key = ("page", req.relative_uri, viewing.acts)
-            made = partial(self._content, service, req, params, viewing._replace(nonce=_ANY_NONCE))
-            title, kept = await service.kept(key, self.kept_seconds, made)
-            content = Markup(kept.replace(_ANY_NONCE, viewing.nonce or ""))
-        else:
-            title, text = await self._content(service, req, params, viewing)
-            content = Markup(text)
+        try:
+            title, content = await self._made(service, req, params, viewing)
+        except PastMissing as error:
+            if viewing.shown is None:
+                raise
+            # The frame stays, with the bar that leads to what is kept.
+            resp.status = error.status
+            viewing = viewing._replace(shown=viewing.shown._replace(missing=str(error)))
+            title, content = "Not kept", Markup("")
         if region:
             # A region of the page is fetched again: the frame around it is there already.
             resp.content_type = falcon.MEDIA_HTML
@@ -92,6 +94,18 @@ class Page:
             resp.data = content.encode()
             return
         show(resp, viewing, title, content, here=self.here, wide=self.wide, files=self.files)
+
+    async def _made(
+        self, service: DashboardService, req: Request, params: Mapping[str, str], viewing: Viewing
+    ) -> tuple[str, Markup]:
+        """Return the title and the content of the page, which may be kept ones."""
+        if self.kept_seconds:
+            key = ("page", req.relative_uri, viewing.acts)
+            made = partial(self._content, service, req, params, viewing._replace(nonce=_ANY_NONCE))
+            title, kept = await service.kept(key, self.kept_seconds, made)
+            return title, Markup(kept.replace(_ANY_NONCE, viewing.nonce or ""))
+        title, text = await self._content(service, req, params, viewing)
+        return title, Markup(text)
 
     async def _view(self, service: DashboardService, req: Request, params: Mapping[str, str]) -> Any:
         view = await self.view(service, req, **params)
