@@ -140,6 +140,17 @@ def test_start(folder: Path):
     assert row["resident_mib"] > 10
 
 
+def test_past(folder: Path):
+    rows = measured("past", "--hosts", "20", "--commits", "4000", "--views", "3", folder=folder)["rows"]
+    assert [row["view"] for row in rows[1:]] == [
+        "host",
+        "consumer",
+        "map of five minutes",
+        "map of any commit",
+    ]
+    assert all(0 < row["p50_ms"] <= row["most_ms"] for row in rows[1:])
+
+
 def test_overload(folder: Path):
     numbers = ("--hosts", "20", "--clients", "4", "--idle", "20", "--silent", "5", "--flood", "4")
     rows = measured("overload", *numbers, *QUICK, folder=folder)["rows"]
