@@ -124,7 +124,7 @@ async def _measure(
         "view": "none: the index is made",
         "made_s": time.perf_counter() - began,
         "processor_s": time.process_time() - used,
-        "mib": sum(each.stat().st_size for each in folder.iterdir()) / 2**20,
+        "mib": sum(each.stat().st_size for each in folder.glob("*")) / 2**20,
         "held_ms": 1_000 * max(held),
     }
     past = PastReads(ledger, keeper)
