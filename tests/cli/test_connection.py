@@ -33,8 +33,8 @@ password = "of-cloud"
 """
 
 OFFLINE = {
-    "agent", "archive-records", "bench", "cell-conductor", "completion", "conductor", "config", "db",
-    "doctor", "man", "metrics", "neighbours", "nova-scheduler", "redfish", "replay-decision",
+    "agent", "archive-records", "bench", "cell-conductor", "completion", "conductor", "config", "dashboard",
+    "db", "doctor", "man", "metrics", "neighbours", "nova-scheduler", "redfish", "replay-decision",
     "restore-records", "scheduler", "serve", "token", "up",
 }  # fmt: skip
 """Commands that ask no service of a cloud, or are one."""

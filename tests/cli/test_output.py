@@ -152,7 +152,7 @@ def test_the_help_of_a_group_says_of_each_command_what_it_does_in_a_whole_senten
 
 def test_every_command_that_has_a_result_has_its_forms() -> None:
     without = {"agent", "cell-conductor", "completion", "conductor", "man", "neighbours", "scheduler"}
-    without |= {"serve", "up"}
+    without |= {"dashboard", "serve", "up"}
     # They print no result, but a file or a sentence.
     silent = {"all", "peer-setup", "render", "sample", "clean", "release", "revoke"}
 

@@ -13,6 +13,7 @@ from roost.scheduler.api.operations import OPERATIONS as SCHEDULING
 from roost.web.errors import BadRequest
 from roost.web.operation import Operation
 from roost.web.query import Moment, Query, Uuid
+from roost.web.validation_messages import UUID
 
 OWN = (*conductor.OPERATIONS, *V1, *SCHEDULING)
 ZETA = "6C1B0B52-0000-4000-8000-00000000ABCD"
@@ -49,7 +50,7 @@ def test_markers_that_no_page_has_are_told() -> None:
     for operation in OWN:
         if isinstance(operation.query, Query) and "marker" in operation.query.names:
             marker = next(each for each in operation.query.describe() if each["name"] == "marker")["schema"]
-            kinds[operation.path] = "uuid" if "pattern" in marker else marker["type"]
+            kinds[operation.path] = "uuid" if marker.get("pattern") == UUID else marker["type"]
             if kinds[operation.path] == "uuid":
                 with pytest.raises(BadRequest, match=r"'marker' must be a uuid with dashes. Got: zzz$"):
                     operation.query.convert({"marker": ["zzz"]})
@@ -57,6 +58,7 @@ def test_markers_that_no_page_has_are_told() -> None:
         "/v1/instances": "uuid",
         "/v1/aggregates": "uuid",
         "/v1/server-groups": "uuid",
+        "/v1/scheduler/map": "string",
         "/v1/scheduler/records": "uuid",
         "/v1/audit": "integer",
         "/v1/audit/repairs": "integer",

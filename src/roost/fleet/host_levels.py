@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Int64, Rows
+from roost.fleet.fits import has_room
 from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import CAPACITY_LIMIT
 
@@ -116,5 +117,5 @@ def levels(capacity: Int64, used: Int64, n: int = LEVELS) -> Levels:
     share = used / np.maximum(capacity, 1)
     found: Levels = np.clip(1 + np.floor(share * (n - 2)), 1, n - 2).astype(np.uint8)
     found[used <= 0] = 0
-    found[(used > 0) & (used >= capacity)] = n - 1
+    found[(used > 0) & ~has_room(1, capacity - used)] = n - 1
     return found

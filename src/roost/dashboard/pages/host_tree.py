@@ -8,6 +8,7 @@ from roost.dashboard.html.lists import cell, empty, head, table
 from roost.dashboard.html.values import amount, name, number, percent
 from roost.dashboard.views.host import HostPageView
 from roost.dashboard.views.host_tree import InventoryRow, ProviderRow
+from roost.fleet.fits import has_room
 
 _LEGEND = (("bar-used", "used"), ("bar-total", "free"), ("bar-reserved", "reserved"))
 
@@ -148,7 +149,7 @@ def _inventory(each: InventoryRow) -> h.Node:
         limits.append(f"ratio {each.allocation_ratio:g}")
     if each.min_unit > 1 or each.step_size > 1:
         limits.append(f"from {amount(of, each.min_unit)} in steps of {amount(of, each.step_size)}")
-    if each.max_unit < each.total:
+    if not has_room(each.total, each.max_unit):
         limits.append(f"at most {amount(of, each.max_unit)} each")
     if each.reserved:
         limits.append(f"{amount(of, each.reserved)} reserved")

@@ -15,6 +15,7 @@ from roost.dashboard.past.index_entries import NOBODY
 from roost.dashboard.past.index_view import IndexView
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Int64, Rows
+from roost.fleet.fits import has_room
 
 AMOUNTS = ("capacity", "used", "reserved", "total")
 
@@ -82,8 +83,9 @@ class PastColumns:
         amounts = self.classes.get(resource_class)
         found = np.zeros(len(self.keys), dtype=np.int64)
         if amounts is not None:
-            there = np.flatnonzero(amounts.capacity > amounts.used)
-            np.maximum.at(found, self.roots[there], (amounts.capacity - amounts.used)[there])
+            free = amounts.capacity - amounts.used
+            there = np.flatnonzero(has_room(1, free))
+            np.maximum.at(found, self.roots[there], free[there])
         return found
 
     def _summed(self, resource_class: str) -> ClassAmountColumns:

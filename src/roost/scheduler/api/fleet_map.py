@@ -74,7 +74,7 @@ class FleetMapQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
     names_every: Annotated[
         Annotated[int, Meta(ge=LEAST_STEP)] | None,
-        Meta(description="Show the names of a group's first host and of every so manyth host after it."),
+        Meta(description="Show the names of a group's first host, and of hosts this many places apart."),
     ] = None
     limit: Annotated[int, Meta(ge=1, le=MOST_HOSTS, description="Hosts on a page.")] = MOST_HOSTS
     marker: Annotated[
