@@ -32,7 +32,6 @@ store             databases that are kept and copied
 Services and load:
 
 services          services as processes, with their memory and processor time
-dashboard_service  the dashboard as a process, with the racks of its hosts
 cloud             a conductor, cells and agents as processes
 peer              the installation of OpenStack Placement
 null_service      an HTTP service that does nothing

@@ -1,5 +1,6 @@
 """The addresses of the dashboard's pages: the one place that knows them."""
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, urlencode
 
@@ -53,6 +54,15 @@ def decision(run: str) -> str:
 def redecision(run: str) -> str:
     """Return the address of a decision made again without each of its conditions."""
     return f"{decision(run)}/without"
+
+
+def changed(path: str, given: Mapping[str, object], plain: Mapping[str, object], **changes: object) -> str:
+    """Return an address with some parameters changed, without those that are as they are by default.
+
+    ``given``: the parameters of the page that is shown. ``plain``: the defaults.
+    """
+    merged = {**given, **changes}
+    return with_query(path, **{key: value for key, value in merged.items() if plain.get(key) != value})
 
 
 def with_query(path: str, **query: object) -> str:

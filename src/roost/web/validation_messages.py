@@ -18,7 +18,6 @@ WORDS = {
     UUID: "a uuid with dashes",
     r"^[^\x00]*\Z": "text without NUL",
     r"^[A-Z0-9_]+\Z": "capital letters, digits and _",
-    r"^[0-9a-f]{16}-[0-9]{1,9}$": "`next` of a page",
 }
 """Words for patterns of many types. Other patterns are described where they are defined."""
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import htpy as h
 
+from roost.dashboard.html.values import amount, percent
+
 _RECT = h.Element("rect")
 
 
@@ -33,3 +35,19 @@ def bar(parts: Sequence[tuple[float, str]], label: str, *, kind: str = "") -> h.
         at += width
     named = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}
     return h.svg(class_=["bar", kind], viewBox="0 0 100 8", preserveAspectRatio="none", **named)[rects]
+
+
+def use_share(resource_class: str, used: int, capacity: int) -> h.Node:
+    """Return a bar of use with its per cent, and the amounts at a hover; a dash without capacity."""
+    if capacity <= 0:
+        return "–"
+    words = f"{amount(resource_class, used)} of {amount(resource_class, capacity)}"
+    return h.span(".bar-line")[
+        use_bar(used, capacity, words), h.span(".num", title=words)[percent(used, capacity)]
+    ]
+
+
+def swatch(kind: str, size: int = 8) -> h.Element:
+    """Return the sample of a colour in a legend. ``kind``: the class that has it."""
+    rect = _RECT(class_=kind, width=f"{size}", height=f"{size}")
+    return h.svg(".swatch", aria_hidden="true", viewBox=f"0 0 {size} {size}")[rect]

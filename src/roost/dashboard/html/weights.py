@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import htpy as h
 
-from roost.dashboard.html.bars import bar
+from roost.dashboard.html.bars import bar, swatch
 from roost.dashboard.html.places import host_link
 from roost.dashboard.views.decision import HostShares, WeigherShare
 
@@ -33,7 +33,7 @@ def weights(shares: Sequence[HostShares]) -> h.Node:
         return h.p(".muted")["All hosts were rated equally: the choice among them was drawn."]
     return [
         h.ol(".stack", role="list")[[_bar(each, low, span) for each in shares]],
-        h.ul(".legend")[[h.li[_swatch(each), each] for each in weighers]],
+        h.ul(".legend")[[h.li[swatch(colour_of(each), 12), each] for each in weighers]],
         h.details[h.summary["The numbers"], _table(shares)],
     ]
 
@@ -69,11 +69,6 @@ def _below(each: HostShares) -> float:
 
 def _above(each: HostShares) -> float:
     return sum(one.share for one in each.shares if one.share > 0)
-
-
-def _swatch(weigher: str) -> h.Element:
-    rect = h.Element("rect")(class_=colour_of(weigher), width="12", height="12")
-    return h.svg(".swatch", viewBox="0 0 12 12", aria_hidden="true")[rect]
 
 
 def _share(one: WeigherShare) -> list[h.Node]:

@@ -317,12 +317,9 @@ def _self(view: FleetMapView, **changed: object) -> str:
         "sort": view.sort,
         "page": view.page,
         "at": view.past,
-        **changed,
     }
     plain = {"by": "used", "group": "rack", "sort": "share", "page": 1}
-    return addresses.with_query(
-        addresses.MAP, **{key: value for key, value in given.items() if plain.get(key) != value}
-    )
+    return addresses.changed(addresses.MAP, given, plain, **changed)
 
 
 def _hosts(view: FleetMapView, **more: str) -> str:

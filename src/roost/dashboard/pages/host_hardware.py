@@ -3,6 +3,7 @@
 import htpy as h
 
 from roost.dashboard import addresses
+from roost.dashboard.html.bars import swatch
 from roost.dashboard.html.values import amount, number
 from roost.dashboard.views.host import HostPageView
 from roost.dashboard.views.host_hardware import CpuUse, HostHardware, PictureCell, PictureCpu, PictureDevice
@@ -43,9 +44,7 @@ def hardware_section(view: HostPageView) -> h.Node:
             h.ul(".legend")[
                 [
                     h.li[
-                        h.svg(".swatch", aria_hidden="true", viewBox="0 0 8 8")[
-                            _RECT(class_=f"cell {kind}", width="8", height="8")
-                        ],
+                        swatch(f"cell {kind}"),
                         text,
                     ]
                     for kind, text in (
@@ -147,11 +146,6 @@ def _pages(cell: PictureCell) -> h.Node:
 
 def _size(size_kb: int) -> str:
     return f"{size_kb} KiB" if size_kb < 1024 else amount("MEMORY_MB", size_kb // 1024)
-
-
-def _swatch(kind: str) -> h.Node:
-    rect = _RECT(class_=f"cell {kind}".strip(), width="8", height="8")
-    return h.svg(".swatch", aria_hidden="true", viewBox="0 0 8 8")[rect]
 
 
 def _device(each: PictureDevice) -> h.Node:

@@ -3,7 +3,7 @@
 import htpy as h
 
 from roost.dashboard import addresses
-from roost.dashboard.html.bars import use_bar
+from roost.dashboard.html.bars import swatch, use_bar
 from roost.dashboard.html.lists import cell, empty, head, table
 from roost.dashboard.html.values import amount, name, number, percent
 from roost.dashboard.views.host import HostPageView
@@ -38,7 +38,7 @@ def use_section(view: HostPageView) -> h.Node:
             h.h2("#use")["Capacity and use"],
             h.ul(".legend")[
                 [
-                    h.li[_swatch(kind), text]
+                    h.li[swatch(kind), text]
                     for kind, text in (
                         ("bar-used", "used"),
                         ("bar-total", "free"),
@@ -53,11 +53,6 @@ def use_section(view: HostPageView) -> h.Node:
             [_sum_row(resource_class, *each) for resource_class, each in sums.items()],
         ),
     ]
-
-
-def _swatch(kind: str) -> h.Node:
-    rect = h.Element("rect")(class_=kind, width="8", height="8")
-    return h.svg(".swatch", aria_hidden="true", viewBox="0 0 8 8")[rect]
 
 
 def _sum_row(resource_class: str, used: int, capacity: int, reserved: int, total: int) -> h.Element:

@@ -8,7 +8,7 @@ import msgspec
 
 from roost.dashboard import addresses
 from roost.dashboard.fleet.criteria import NOWHERE
-from roost.dashboard.html.bars import use_bar
+from roost.dashboard.html.bars import use_share
 from roost.dashboard.html.lists import (
     Order,
     cell,
@@ -25,7 +25,7 @@ from roost.dashboard.html.lists import (
 from roost.dashboard.html.live import live_region
 from roost.dashboard.html.places import cell_link
 from roost.dashboard.html.shell import Viewing, page_head
-from roost.dashboard.html.values import amount, name, number, percent
+from roost.dashboard.html.values import name, number
 from roost.dashboard.page import Page
 from roost.dashboard.service import FLEET_RULE
 from roost.dashboard.views.hosts import (
@@ -179,13 +179,7 @@ def _row(view: HostsView, each: HostRow) -> h.Element:
 
 
 def _use(resource_class: str, each: ClassAmount | None) -> h.Node:
-    if each is None or each.capacity <= 0:
-        return "–"
-    words = f"{amount(resource_class, each.used)} of {amount(resource_class, each.capacity)}"
-    return h.span(".bar-line")[
-        use_bar(each.used, each.capacity, words),
-        h.span(".num", title=words)[percent(each.used, each.capacity)],
-    ]
+    return "–" if each is None else use_share(resource_class, each.used, each.capacity)
 
 
 def _self(view: HostsView, **changed: object) -> str:
@@ -196,12 +190,9 @@ def _self(view: HostsView, **changed: object) -> str:
         "sort": view.sort,
         "page": view.page,
         "at": view.past,
-        **changed,
     }
     plain = {"sort": "name", "page": 1}
-    return addresses.with_query(
-        addresses.HOSTS, **{key: value for key, value in given.items() if plain.get(key) != value}
-    )
+    return addresses.changed(addresses.HOSTS, given, plain, **changed)
 
 
 def _map(view: HostsView) -> str:

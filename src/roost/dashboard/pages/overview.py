@@ -1,12 +1,12 @@
 """The overview as HTML."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import htpy as h
 
 from roost.dashboard import addresses
-from roost.dashboard.html.bars import use_bar
+from roost.dashboard.html.bars import swatch, use_bar, use_share
 from roost.dashboard.html.live import live_region
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.values import amount, number, percent
@@ -262,12 +262,7 @@ def _class_row(each: ClassCapacity) -> h.Node:
 
 def _legend() -> h.Node:
     parts = (("bar-used", "used"), ("bar-total", "free"))
-    return h.ul(".legend")[[h.li[_swatch(kind), text] for kind, text in parts]]
-
-
-def _swatch(kind: str) -> h.Node:
-    rect = h.Element("rect")(class_=kind, width="8", height="8")
-    return h.svg(".swatch", aria_hidden="true", viewBox="0 0 8 8")[rect]
+    return h.ul(".legend")[[h.li[swatch(kind), text] for kind, text in parts]]
 
 
 def _places(title: str, kind: str, places: Sequence[PlaceCapacity]) -> h.Node:
@@ -303,17 +298,7 @@ def _place_row(each: PlaceCapacity, kind: str, names: Sequence[str]) -> h.Node:
         h.td(".num", data_label="Hosts up")[
             number(each.hosts) if each.up is None else f"{number(each.up)} of {number(each.hosts)}"
         ],
-        [h.td(data_label=name)[_share(name, each.classes)] for name in names],
-    ]
-
-
-def _share(name: str, classes: Mapping[str, tuple[int, int]]) -> h.Node:
-    used, capacity = classes.get(name, (0, 0))
-    if not capacity:
-        return "–"
-    words = f"{amount(name, used)} of {amount(name, capacity)}"
-    return h.span(".bar-line")[
-        use_bar(used, capacity, words), h.span(".num", title=words)[percent(used, capacity)]
+        [h.td(data_label=name)[use_share(name, *each.classes.get(name, (0, 0)))] for name in names],
     ]
 
 

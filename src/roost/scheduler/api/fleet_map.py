@@ -78,7 +78,10 @@ class FleetMapQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
     limit: Annotated[int, Meta(ge=1, le=MOST_HOSTS, description="Hosts on a page.")] = MOST_HOSTS
     marker: Annotated[
-        Annotated[str, Meta(pattern=r"^[0-9a-f]{16}-[0-9]{1,9}$", max_length=32)] | None,
+        Annotated[
+            str, Meta(pattern=r"^[0-9a-f]{16}-[0-9]{1,9}$", max_length=32, description="`next` of a page")
+        ]
+        | None,
         Meta(description="`next` of the page before."),
     ] = None
 
