@@ -62,6 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="roost-tests-")
         config.add_cleanup(folder.cleanup)
         os.environ[variable] = folder.name
+    # Tables are as wide as their rows, and not as the terminal of the person who runs the tests.
+    for variable in ("COLUMNS", "LINES"):
+        os.environ.pop(variable, None)
     config.stash[_SERVERS] = Servers()
 
 
