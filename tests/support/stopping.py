@@ -29,7 +29,7 @@ def stopped(server: ServerProcess) -> Iterator[None]:
 
 
 def _stands_still(pid: int) -> bool:
-    """Whether each thread of a process has stopped or ended: on a busy machine one may still answer for a while."""
+    """Whether each thread has stopped or ended: on a busy machine one may still answer for a while."""
     return all(_state(task) in "TZX" for task in Path(f"/proc/{pid}/task").glob("*/stat"))
 
 

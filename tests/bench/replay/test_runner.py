@@ -12,7 +12,7 @@ from roost.bench.replay import synthetic
 from roost.bench.replay.runner import WorkloadReplay, layout_of
 from roost.bench.replay.state import ReplayState, open_state, save_state
 from roost.bench.replay.summary import Summary
-from roost.bench.replay.workload import Host, Workload, WorkloadHostTree, WorkloadRequest, into_bins
+from roost.bench.replay.workload import Bin, Host, Workload, WorkloadHostTree, WorkloadRequest, into_bins
 from roost.model.instance import ACTIVE, ERROR
 from roost.model.spec import Flavor
 from roost.scheduler import SchedulerOptions
@@ -32,14 +32,27 @@ def workload(*requests: WorkloadRequest) -> Workload:
     return Workload("test", HOSTS, into_bins(requests))
 
 
-def busy() -> Workload:
+def busy(every: int = 100) -> Workload:
     """More than fits, of instances that live for no time, for some bins, and to the end."""
     return workload(
-        *(asked(at, 0, at % 700, None, 301, vcpus=vcpus) for at in range(0, 3000, 100) for vcpus in (1, 2))
+        *(asked(at, 0, at % 700, None, 301, vcpus=vcpus) for at in range(0, 3000, every) for vcpus in (1, 2))
     )
 
 
+def one_by_one(work: Workload) -> Workload:
+    """The workload with a bin for each request, at least a second after the one before.
+
+    Requests of one bin race: in which order they are decided is up to the machine.
+    """
+    bins: list[Bin] = []
+    for request in (request for bin_ in work.bins for request in bin_.requests):
+        start = max(request.at, bins[-1].start + 1 if bins else 0)
+        bins.append(Bin(start, (request,)))
+    return msgspec.structs.replace(work, bins=bins)
+
+
 BUSY = busy()
+SERIAL = one_by_one(busy(300))
 
 
 class Cut(Exception):
@@ -100,7 +113,7 @@ def test_departures_are_at_the_start_of_a_bin_and_free_their_room(tmp_path) -> N
 
 
 def test_same_seed_and_workload_are_the_same_placements(tmp_path) -> None:
-    work = synthetic.generate(np.random.default_rng(3)).first(12, None)
+    work = one_by_one(synthetic.generate(np.random.default_rng(3)).first(3, None))
     found, summaries = [], []
     for name in ("one", "two"):
         summaries.append(figures(asyncio.run(replay(tmp_path / name, work))))
@@ -110,28 +123,28 @@ def test_same_seed_and_workload_are_the_same_placements(tmp_path) -> None:
     assert found[0]
 
 
-@pytest.mark.parametrize("cut_after", [1, 9])
+@pytest.mark.parametrize("cut_after", [1, 11])
 def test_replay_that_was_cut_off_has_the_same_totals(tmp_path, cut_after) -> None:
-    whole = asyncio.run(replay(tmp_path / "whole", BUSY))
+    whole = asyncio.run(replay(tmp_path / "whole", SERIAL))
     with pytest.raises(Cut):
-        asyncio.run(replay(tmp_path / "cut", BUSY, cut_after))
-    resumed = asyncio.run(replay(tmp_path / "cut", BUSY))
+        asyncio.run(replay(tmp_path / "cut", SERIAL, cut_after))
+    resumed = asyncio.run(replay(tmp_path / "cut", SERIAL))
     assert figures(resumed) == figures(whole)
-    assert asyncio.run(placements(tmp_path / "cut", BUSY)) == asyncio.run(
-        placements(tmp_path / "whole", BUSY)
+    assert asyncio.run(placements(tmp_path / "cut", SERIAL)) == asyncio.run(
+        placements(tmp_path / "whole", SERIAL)
     )
 
 
 def test_replay_that_was_cut_off_within_a_bin_counts_it_once(tmp_path) -> None:
-    whole = asyncio.run(replay(tmp_path / "whole", BUSY))
+    whole = asyncio.run(replay(tmp_path / "whole", SERIAL))
     with pytest.raises(Cut):
-        asyncio.run(replay(tmp_path / "cut", BUSY, cut_after=5))
+        asyncio.run(replay(tmp_path / "cut", SERIAL, cut_after=8))
     # As if it had been cut off after the bin's work and before its end was kept.
     before = msgspec.json.decode((tmp_path / "cut" / "replay.json").read_bytes(), type=ReplayState)
     with pytest.raises(Cut):
-        asyncio.run(replay(tmp_path / "cut", BUSY, cut_after=6))
+        asyncio.run(replay(tmp_path / "cut", SERIAL, cut_after=9))
     save_state(tmp_path / "cut", before)
-    assert figures(asyncio.run(replay(tmp_path / "cut", BUSY))) == figures(whole)
+    assert figures(asyncio.run(replay(tmp_path / "cut", SERIAL))) == figures(whole)
 
 
 def test_speed_paces_what_is_left_only(tmp_path) -> None:
