@@ -116,7 +116,10 @@ def test_an_instance_is_deleted_by_its_project_and_not_by_others(tmp_path: Path)
         assert (await users.get(f"/ui/actions/delete?instance={theirs}", "mia")).status_code == 404
         answer = await users.post("/ui/actions/delete", {"instance": theirs}, "mia")
         assert answer.status_code == 404 and "The conductor refuses it" in answer.text
-        # A reader may look, and the policy of the conductor says no more.
+        # A reader may look, and the policy of the conductor says no more. The page offers no more, either.
+        for user, offered in (("rita", False), ("mia", True), ("olga", True)):
+            page = await users.get(f"/ui/instances/{mine}", user)
+            assert page.status_code == 200 and (f"/ui/actions/delete?instance={mine}" in page.text) is offered
         for answer in (
             await users.get(f"/ui/actions/delete?instance={mine}", "rita"),
             await users.post("/ui/actions/delete", {"instance": mine}, "rita"),

@@ -89,8 +89,12 @@ class Policy:
         Raises:
             Forbidden: The rule does not allow it.
         """
-        if not self._rules.allows(identity, rule, project_id):
+        if not self.allows(identity, rule, project_id):
             raise Forbidden(f"Policy does not allow {rule} to be performed.")
+
+    def allows(self, identity: Identity, rule: str, project_id: str | None) -> bool:
+        """Return whether one rule allows an identity to act on resources of a project."""
+        return self._rules.allows(identity, rule, project_id)
 
     def viewer(self, identity: Identity, rule: str) -> Viewer:
         """Return the role in which an identity views resources. ``rule``: the one for all projects."""

@@ -59,7 +59,7 @@ def _form(asked: DecisionsQuery, of_all: bool) -> h.Element:
         else None,
         choice_field(
             "refused",
-            "Request",
+            "Outcome",
             "true" if asked.refused else None,
             [("true", "Refused")],
             every="Any outcome",

@@ -48,9 +48,7 @@ def _instance(view: InstanceView, viewing: Viewing) -> h.Node:
 
 
 def _actions(view: InstanceView, viewing: Viewing) -> h.Node:
-    if view.instance is None or view.state in ("deleting", "destroyed"):
-        return None
-    return deletion_link(viewing, view.uuid)
+    return deletion_link(viewing, view.uuid) if view.deletable else None
 
 
 def _notices(view: InstanceView) -> h.Node:

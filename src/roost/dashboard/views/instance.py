@@ -30,7 +30,7 @@ class InstanceView(msgspec.Struct, frozen=True, kw_only=True):
 
     ``instance``: None if nothing is left of it. ``claim``: what it holds in placement. ``stays``: the hosts
     that it was on. ``asked``: the time that was asked for, and ``then``: the stay at that time. ``claim`` is
-    of that time then; ``claim_missing``: why it is not known.
+    of that time then; ``claim_missing``: why it is not known. ``deletable``: the viewer may delete it.
     """
 
     now: float
@@ -42,6 +42,7 @@ class InstanceView(msgspec.Struct, frozen=True, kw_only=True):
     claim_missing: str | None = None
     asked: float | None = None
     then: HostStay | None = None
+    deletable: bool = False
 
     @property
     def name(self) -> str | None:
@@ -92,7 +93,14 @@ async def instance_view(
         claim_missing=missing,
         asked=asked,
         then=None if asked is None else stay_at(stays, asked),
+        deletable=_deletable(service, req, instance),
     )
+
+
+def _deletable(service: DashboardService, req: Request, instance: ShownInstance | None) -> bool:
+    if instance is None or instance.state in ("deleting", "destroyed"):
+        return False
+    return service.policy.allows(req.identity, "conductor:instances:delete", req.identity.project_id)
 
 
 async def _claim_at(
