@@ -222,3 +222,18 @@ def test_a_guest_that_was_given_up_is_on_its_host_no_more() -> None:
     given_up.events = [HistoryEvent(name="give_up", started_at=50.0, finished_at=50.0, host="b")]
     [stay] = stays_of(history(created, given_up, state="error"))
     assert stay.ended == 50.0
+
+
+def test_the_page_of_a_host_names_its_instances(tmp_path: Path) -> None:
+    async def check(client: DashboardUsers) -> None:
+        [named] = await client.ask_for("mia", name="beef")
+        [unnamed] = await client.ask_for("mia")
+        for uuid, name in ((named, "beef"), (unnamed, None)):
+            node = (await client.view(f"/ui/instances/{uuid}"))["instance"]["node"]
+            view = await client.view(f"/ui/hosts/{node}")
+            assert uuid in {each["consumer"] for each in view["holders"]["holders"]}
+            assert view["names"].get(uuid) == name
+            page = (await client.get(f"/ui/hosts/{node}")).text
+            assert (f'title="{uuid}"><bdi>{name}</bdi>' in page) is (name is not None)
+
+    on_a_dashboard(tmp_path, check)

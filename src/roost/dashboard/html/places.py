@@ -21,8 +21,13 @@ def cell_link(cell: str | None) -> h.Node:
 
 
 def instance_link(uuid: str | None, shown: str | None = None) -> h.Node:
-    """Return an instance with a link to its page. ``shown``: its name, by default the uuid."""
+    """Return an instance with a link to its page. ``shown``: its name, by default the uuid.
+
+    The uuid of one with a name is seen under the pointer.
+    """
     if uuid is None:
         return "–"
     classes = "name" if shown else "name mono"
-    return h.a(class_=classes, href=addresses.instance(uuid))[h.bdi[shown or uuid]]
+    return h.a(class_=classes, href=addresses.instance(uuid), title=uuid if shown else None)[
+        h.bdi[shown or uuid]
+    ]

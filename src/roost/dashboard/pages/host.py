@@ -223,7 +223,7 @@ def _holders(view: HostPageView) -> h.Node:
     providers = {each.uuid: each.name for each in (() if view.tree is None else view.tree.providers)}
     if not holders.total:
         return h.section(".card")[empty("Nobody holds anything here")]
-    rows = [_holder_row(each, providers) for each in holders.holders]
+    rows = [_holder_row(each, providers, view.names) for each in holders.holders]
     return h.section("#consumers.card.flush", aria_labelledby="consumers-title")[
         h.div(".section-head")[
             h.h2("#consumers-title")["Who holds what"], h.span(".muted.num")[number(holders.total)]
@@ -242,7 +242,7 @@ def _holders(view: HostPageView) -> h.Node:
     ]
 
 
-def _holder_row(holder: Holder, providers: dict[str, str]) -> h.Element:
+def _holder_row(holder: Holder, providers: dict[str, str], names: dict[str, str]) -> h.Element:
     elsewhere = 0
     held: list[h.Node] = []
     for provider, resources in holder.holds.items():
@@ -257,7 +257,7 @@ def _holder_row(holder: Holder, providers: dict[str, str]) -> h.Element:
     if elsewhere:
         held.append(h.div(".muted")[f"and something of {number(elsewhere)} providers elsewhere"])
     return h.tr[
-        h.th(scope="row", data_label="Consumer")[instance_link(holder.consumer)],
+        h.th(scope="row", data_label="Consumer")[instance_link(holder.consumer, names.get(holder.consumer))],
         cell("Type", holder.kind.lower()),
         cell("Project", name(holder.project_id)),
         cell("Holds", held),

@@ -1,9 +1,11 @@
 """The NUMA cells and devices of a host as a picture."""
 
+from collections.abc import Mapping
+
 import htpy as h
 
-from roost.dashboard import addresses
 from roost.dashboard.html.bars import swatch
+from roost.dashboard.html.places import instance_link
 from roost.dashboard.html.values import amount, number
 from roost.dashboard.views.host import HostPageView
 from roost.dashboard.views.host_hardware import CpuUse, HostHardware, PictureCell, PictureCpu, PictureDevice
@@ -36,7 +38,7 @@ def hardware_section(view: HostPageView) -> h.Node:
             h.h2["NUMA cells and devices"],
             h.p(".muted")["Its agent reports no NUMA cells and no PCI devices."],
         ]
-    cells = [_cell(each, hardware) for each in hardware.cells]
+    cells = [_cell(each, hardware, view.names) for each in hardware.cells]
     loose = [each for each in hardware.devices if not _has_cell(each, hardware)]
     return h.section(".card", aria_labelledby="hardware")[
         h.div(".section-head")[
@@ -61,7 +63,7 @@ def hardware_section(view: HostPageView) -> h.Node:
         h.div(".boxes")[cells] if cells else None,
         [
             h.h3["Devices without a NUMA cell"],
-            h.div(".boxes")[h.div(".box")[[_device(each) for each in loose]]],
+            h.div(".boxes")[h.div(".box")[[_device(each, view.names) for each in loose]]],
         ]
         if loose
         else None,
@@ -78,7 +80,7 @@ def _has_cell(device: PictureDevice, hardware: HostHardware) -> bool:
     return any(cell.id == device.numa_node for cell in hardware.cells)
 
 
-def _cell(cell: PictureCell, hardware: HostHardware) -> h.Node:
+def _cell(cell: PictureCell, hardware: HostHardware, names: Mapping[str, str]) -> h.Node:
     cpus = [cpu for core in cell.cores for cpu in core]
     pinned = sum(cpu.use == "pinned" for cpu in cpus)
     words = f"Cell {cell.id}: {len(cpus)} CPUs, {pinned} pinned, {cell.free_cpus} free to pin"
@@ -90,7 +92,7 @@ def _cell(cell: PictureCell, hardware: HostHardware) -> h.Node:
             h.span[f"Cell {cell.id}{socket}"],
             h.span(".muted.num")[f"{number(cell.free_cpus)} of {number(len(cpus))} CPUs free to pin"],
         ],
-        _grid(cell, words),
+        _grid(cell, words, names),
         h.p(".muted.num")[
             f"{amount('MEMORY_MB', cell.memory_used_mb)} of {amount('MEMORY_MB', cell.memory_mb)} memory used"
             + (
@@ -101,12 +103,12 @@ def _cell(cell: PictureCell, hardware: HostHardware) -> h.Node:
         ],
         _pages(cell),
         cell.networks and h.p(".muted")["Close to ", h.bdi[", ".join(cell.networks)]],
-        [_device(each) for each in hardware.devices if each.numa_node == cell.id],
-        _table(cpus),
+        [_device(each, names) for each in hardware.devices if each.numa_node == cell.id],
+        _table(cpus, names),
     ]
 
 
-def _grid(cell: PictureCell, words: str) -> h.Node:
+def _grid(cell: PictureCell, words: str, names: Mapping[str, str]) -> h.Node:
     """Return the CPUs as squares: a column for each core, its threads above each other."""
     threads = max((len(core) for core in cell.cores), default=1)
     columns = min(len(cell.cores), _COLUMNS) or 1
@@ -116,14 +118,14 @@ def _grid(cell: PictureCell, words: str) -> h.Node:
     for place, core in enumerate(cell.cores):
         x, y = (place % columns) * _SIZE, (place // columns) * (threads * _SIZE + 3)
         for thread, cpu in enumerate(core):
-            squares.append(_square(cpu, x, y + thread * _SIZE))
+            squares.append(_square(cpu, x, y + thread * _SIZE, names))
     return h.svg(
         ".cell-grid", viewBox=f"0 0 {columns * _SIZE} {max(height, _SIZE)}", role="img", aria_label=words
     )[squares]
 
 
-def _square(cpu: PictureCpu, x: int, y: int) -> h.Node:
-    said = f"CPU {cpu.number}: {cpu.use}" + (f", {cpu.holder}" if cpu.holder else "")
+def _square(cpu: PictureCpu, x: int, y: int, names: Mapping[str, str]) -> h.Node:
+    said = f"CPU {cpu.number}: {cpu.use}" + (f", {names.get(cpu.holder, cpu.holder)}" if cpu.holder else "")
     return _RECT(
         class_=f"cell {_CLASSES[cpu.use]}".strip(),
         x=f"{x}",
@@ -148,18 +150,16 @@ def _size(size_kb: int) -> str:
     return f"{size_kb} KiB" if size_kb < 1024 else amount("MEMORY_MB", size_kb // 1024)
 
 
-def _device(each: PictureDevice) -> h.Node:
+def _device(each: PictureDevice, names: Mapping[str, str]) -> h.Node:
     count = f"{number(each.count)} × " if each.count > 1 else ""
     return h.div(class_=["device", each.holder and "device-used"])[
         h.span[count, h.span(".mono")[each.name]],
         h.span(".muted")[each.kind],
-        h.a(".mono", href=addresses.instance(each.holder))[each.holder]
-        if each.holder
-        else h.span(".muted")["free"],
+        instance_link(each.holder, names.get(each.holder)) if each.holder else h.span(".muted")["free"],
     ]
 
 
-def _table(cpus: list[PictureCpu]) -> h.Node:
+def _table(cpus: list[PictureCpu], names: Mapping[str, str]) -> h.Node:
     """Return who holds which CPUs, for readers of the text."""
     held: dict[tuple[str, str], list[int]] = {}
     for cpu in cpus:
@@ -172,7 +172,7 @@ def _table(cpus: list[PictureCpu]) -> h.Node:
         h.ul[
             [
                 h.li[
-                    h.a(".mono", href=addresses.instance(holder))[holder],
+                    instance_link(holder, names.get(holder)),
                     " ",
                     h.span(".muted.num")[f"{use}: {', '.join(map(str, numbers))}"],
                 ]

@@ -1,5 +1,6 @@
 """The builds and the events of a host as HTML."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import htpy as h
@@ -33,7 +34,7 @@ def attempts_section(view: HostPageView) -> h.Node:
     elif not history.attempts:
         content = h.p(".card-part.muted")["No decision in the records has tried this host."]
     else:
-        rows = [_attempt(each) for each in history.attempts]
+        rows = [_attempt(each, view.names) for each in history.attempts]
         heads = ["Began", "Instance", "Result", "Decision"]
         content = [
             table("Builds", heads, rows[:AT_FIRST]),
@@ -57,10 +58,10 @@ def attempts_section(view: HostPageView) -> h.Node:
     ]
 
 
-def _attempt(each: HostAttempt) -> h.Element:
+def _attempt(each: HostAttempt, names: Mapping[str, str]) -> h.Element:
     return h.tr[
         h.th(".nowrap", scope="row", data_label="Began")[moment(each.at)],
-        cell("Instance", instance_link(each.instance)),
+        cell("Instance", instance_link(each.instance, names.get(each.instance))),
         cell(
             "Result",
             h.span(class_=f"state-{_RESULTS.get(each.result, 'off')}")[each.result],
@@ -82,10 +83,10 @@ def events_section(view: HostPageView) -> h.Node:
     else:
         first, rest = history.events[:AT_FIRST], history.events[AT_FIRST:]
         content = [
-            h.ol(".timeline")[[_event(each) for each in first]],
+            h.ol(".timeline")[[_event(each, view.names) for each in first]],
             h.details[
                 h.summary[f"{number(len(rest))} earlier events"],
-                h.ol(".timeline")[[_event(each) for each in rest]],
+                h.ol(".timeline")[[_event(each, view.names) for each in rest]],
             ]
             if rest
             else None,
@@ -101,12 +102,12 @@ def events_section(view: HostPageView) -> h.Node:
     ]
 
 
-def _event(each: CloudEvent) -> h.Node:
+def _event(each: CloudEvent, names: Mapping[str, str]) -> h.Node:
     mark = "fails" if each.kind in _BAD else "ok" if each.kind in _GOOD else None
     return h.li(class_=[mark and f"state-{mark}"])[
         moment(each.at),
         each.kind.replace("_", " ").capitalize(),
-        each.instance and (" ", instance_link(each.instance)),
+        each.instance and (" ", instance_link(each.instance, names.get(each.instance))),
         each.detail and (": ", h.bdi[each.detail]),
         h.span(".muted")[" by ", name(each.by.user_id)] if each.by is not None else None,
     ]

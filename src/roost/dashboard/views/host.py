@@ -20,6 +20,7 @@ from roost.model.node import NodeReport
 from roost.model.operator_word import Subject
 from roost.scheduler.nodes.host_states import STATES, HostState
 from roost.state.api_database.host_mappings import HostElsewhere, NoSuchCell, NoSuchHost
+from roost.state.api_database.mappings import find_mappings
 from roost.storage import StorageError
 from roost.web.errors import NotFound
 from roost.web.request import Request
@@ -75,7 +76,7 @@ class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
     answer. ``tree``: None: placement has no such provider, or (``version`` None) is reached over HTTP.
     ``session``: since when its agent has the present session. ``held``: why its agent carries out no orders.
     ``unknown``: parts that cannot be shown, with the reason. ``past``: it is as of a
-    moment: there are no states, hardware and history then.
+    moment: there are no states, hardware and history then. ``names``: of instances, by their uuids.
     """
 
     at: float
@@ -102,6 +103,7 @@ class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
     history: HostHistory
     unknown: dict[str, str] = {}
     past: PastOfHost | None = None
+    names: dict[str, str] = {}
 
 
 async def host_view(service: DashboardService, req: Request, uuid: str) -> HostPageView:
@@ -121,6 +123,7 @@ async def host_view(service: DashboardService, req: Request, uuid: str) -> HostP
         read_history(service, view.name if index is not None else None, unknown),
     )
     view = msgspec.structs.replace(view, holders=holders, history=history, unknown=unknown)
+    view = msgspec.structs.replace(view, names=await names_on(service.cloud, view))
     return view if located is None else _with_words(service, view, located)
 
 
@@ -172,6 +175,24 @@ def _disabled(now: HostsNow, index: int) -> tuple[WhyDisabled, ...]:
     if not report.enabled:
         found.append(WhyDisabled("agent"))
     return tuple(found)
+
+
+async def names_on(cloud: CloudReads | None, view: HostPageView) -> dict[str, str]:
+    """Return the names of the instances on a page by their uuids; those without a name are left out."""
+    if cloud is None:
+        return {}
+    shown = {each.instance for each in view.history.attempts}
+    shown |= {each.instance for each in view.history.events if each.instance is not None}
+    if view.holders is not None:
+        shown |= {each.consumer for each in view.holders.holders}
+    if view.hardware is not None:
+        shown |= view.hardware.holders
+    try:
+        found = await cloud.api.read(find_mappings(tuple(sorted(shown))))
+    except StorageError as error:
+        view.unknown["names of instances"] = str(error)
+        return {}
+    return {uuid: each.name for uuid, each in found.items() if each.name is not None}
 
 
 async def _holders(

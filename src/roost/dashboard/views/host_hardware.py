@@ -81,6 +81,12 @@ class HostHardware(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     more_devices: int = 0
 
+    @property
+    def holders(self) -> set[str]:
+        """The uuids of the consumers that hold CPUs or devices."""
+        cpus = {cpu.holder for cell in self.cells for core in cell.cores for cpu in core}
+        return {each for each in (*cpus, *(device.holder for device in self.devices)) if each is not None}
+
 
 def host_hardware(table: NodeTable, index: int, assigned: Assigned) -> HostHardware | None:
     """Return the hardware of a node; None if it reports none. ``assigned``: the assignments on it."""

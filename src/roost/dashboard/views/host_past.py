@@ -1,9 +1,11 @@
 """A host as of a moment: its provider tree, and who held it."""
 
+import msgspec
+
 from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.past.past_moments import iso
 from roost.dashboard.service import DashboardService
-from roost.dashboard.views.host import HostPageQuery, HostPageView, PastOfHost, host_view
+from roost.dashboard.views.host import HostPageQuery, HostPageView, PastOfHost, host_view, names_on
 from roost.dashboard.views.host_history import HostHistory
 from roost.dashboard.views.host_holders import HOLDERS_ON_A_PAGE, Holders, holder_of
 from roost.dashboard.views.host_tree import provider_tree
@@ -39,7 +41,7 @@ async def _host_at(service: DashboardService, now: HostsNow, uuid: str, at: str,
     page = min(page, last)
     holders = found.holders[(page - 1) * HOLDERS_ON_A_PAGE : page * HOLDERS_ON_A_PAGE]
     zone, rack, cell = place
-    return HostPageView(
+    view = HostPageView(
         at=moment.at,
         version=moment.version,
         node=uuid,
@@ -53,3 +55,4 @@ async def _host_at(service: DashboardService, now: HostsNow, uuid: str, at: str,
         history=HostHistory((), (), None),
         past=PastOfHost(at, found.previous, found.next),
     )
+    return msgspec.structs.replace(view, names=await names_on(service.cloud, view))
