@@ -151,6 +151,21 @@ def test_past(folder: Path):
     assert all(0 < row["p50_ms"] <= row["most_ms"] for row in rows[1:])
 
 
+def test_dashboard(folder: Path):
+    few = ("--hosts", "30", "--views", "1", "--viewers", "4", "--commits", "2", "--decisions", "4")
+    rows = measured("dashboard", *few, *QUICK, folder=folder)["rows"]
+    found = {row["view"]: row for row in rows}
+    pages = [row for row in rows if row["first_ms"] is not None]
+    assert len(pages) == 16 and pages[-1]["view"] == "slowest page"
+    assert all(0 < row["p50_ms"] <= row["most_ms"] for row in pages)
+    assert all(found[name]["wire_kb"] > 10 for name in ("first paint, overview", "first paint, map"))
+    assert 0 <= found["commit to event"]["most_ms"] < 10_000
+    for name in ("streams beside all claims", "streams beside 25 claims/s", "pages beside 25 claims/s"):
+        assert found[name]["per_second"] > 0 and found[name]["share"] >= 0
+        assert not found[name]["failed"]
+    assert found["pages beside 25 claims/s"]["fetched_per_second"] > 0
+
+
 def test_overload(folder: Path):
     numbers = ("--hosts", "20", "--clients", "4", "--idle", "20", "--silent", "5", "--flood", "4")
     rows = measured("overload", *numbers, *QUICK, folder=folder)["rows"]

@@ -10,6 +10,7 @@ filters       suitable hosts found by a Python loop, by SQL and by the fleet
 decide        scheduling decisions, in memory and durable
 start         cold start and memory
 past          views of the dashboard as of a time, and the index for them
+dashboard/    the dashboard on a large fleet: pages, first paints, viewers beside claims, live events
 limits        the limits of the machine for the same work
 metrics       the processor time of requests with and without metrics
 agents        agents over the wire: idle cost and build rate

@@ -11,6 +11,7 @@ from roost.bench.agents import agents
 from roost.bench.candidates import candidates
 from roost.bench.claims import claims
 from roost.bench.contention import contention
+from roost.bench.dashboard.benchmark import dashboard
 from roost.bench.decide import decide
 from roost.bench.errors import BenchError
 from roost.bench.filters import draw_filters, filters
@@ -139,6 +140,7 @@ COMMANDS = (
     decide,
     start,
     past,
+    dashboard,
     limits,
     overload,
     metrics,

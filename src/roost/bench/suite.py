@@ -23,6 +23,8 @@ from roost.bench import (
     past,
     start,
 )
+from roost.bench.dashboard import benchmark as dashboard
+from roost.bench.dashboard.benchmark import DashboardLoad
 from roost.bench.fleets import flat, nearly_full, nested, wide
 from roost.bench.goals import GOAL_TITLES, MACHINES, Goal
 from roost.bench.measurement import ComparedSetting, announce
@@ -39,8 +41,8 @@ class Extent(NamedTuple):
     """The extent of a suite.
 
     ``sizes``, ``decided``, ``filtered``: numbers of hosts for HTTP, for decisions and for filters.
-    ``limits``: limits of candidate queries. ``seconds``: the length of a round. ``timeout``: seconds after
-    which a response is abandoned.
+    ``limits``: limits of candidate queries. ``dashboard``: the amounts of that benchmark. ``seconds``: the
+    length of a round. ``timeout``: seconds after which a response is abandoned.
     """
 
     sizes: tuple[int, ...]
@@ -49,6 +51,7 @@ class Extent(NamedTuple):
     clients: tuple[int, ...]
     databases: tuple[str, ...]
     limits: tuple[int, ...]
+    dashboard: DashboardLoad
     rounds: int
     seconds: float
     timeout: float
@@ -61,6 +64,7 @@ QUICK: Final = Extent(
     clients=(1, 64),
     databases=("sqlite",),
     limits=(1_000, 10),
+    dashboard=DashboardLoad(views=5, commits=5, decisions=50),
     rounds=1,
     seconds=1.0,
     timeout=5.0,
@@ -72,6 +76,7 @@ FULL: Final = Extent(
     clients=(1, 16, 64),
     databases=("sqlite", "postgresql"),
     limits=(1_000, 10, 0),
+    dashboard=DashboardLoad(),
     rounds=3,
     seconds=5.0,
     timeout=300.0,
@@ -96,6 +101,7 @@ def steps(extent: Extent, setting: ComparedSetting) -> Iterator[SuiteStep]:
     trees = [nested(size) for size in small] + [wide(10), wide(2, devices=32)]
     limited = [limit for limit in extent.limits if limit]
     decided = [flat(size) for size in extent.decided]
+    shown = [size for size in extent.sizes if 10_000 <= size <= 100_000]
     for database in extent.databases:
         yield SuiteStep(
             f"candidates-{database}",
@@ -130,6 +136,11 @@ def steps(extent: Extent, setting: ComparedSetting) -> Iterator[SuiteStep]:
             f"limits-{database}",
             database,
             lambda store: limits.measure(setting, store, flat(10_000), 64),
+        )
+        yield SuiteStep(
+            f"dashboard-{database}",
+            database,
+            lambda store: dashboard.measure(setting, store, [flat(size) for size in shown], extent.dashboard),
         )
         yield SuiteStep(
             f"overload-{database}",
@@ -189,7 +200,8 @@ def run_suite(extent: Extent, setting: ComparedSetting, results: Path) -> Iterat
 
 def all_goals() -> list[Goal]:
     """Return the goals of all benchmarks."""
-    modules = (candidates, claims, decide, start, past, overload, agents, azure, nova_decisions, nova_feed)
+    programs = (candidates, claims, decide, start, past, dashboard, overload, agents)
+    modules = (*programs, azure, nova_decisions, nova_feed)
     goals = [goal for module in modules for goal in module.GOALS]
     return [*goals, *filters.RATIOS, decide.GROWTH]
 
