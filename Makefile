@@ -11,10 +11,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers libvirt nova test lint format docs demo bench nightly lock clean
+.PHONY: help venv servers libvirt nova test lint format docs screenshots demo bench nightly lock clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(STAMP) ## build .venv with all dependencies and .venv/bin/roost
 
@@ -80,6 +80,9 @@ format: venv ## rewrite the code in the project's style
 
 docs: venv ## build the site of documents into build/docs
 	PYTHONPATH=tools $(BIN)/python -m document_site
+
+screenshots: venv ## make the screenshots of the dashboard in docs/images anew
+	PYTHONPATH=tools:tests $(BIN)/python -m screenshots
 
 demo: venv ## replay the demonstration workload
 	$(BIN)/roost replay demo

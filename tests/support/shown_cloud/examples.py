@@ -8,7 +8,7 @@ import httpx
 
 from roost.model.names import provider_uuid
 from support.shown_cloud import names
-from support.shown_cloud.story import HOUR, NOW
+from support.shown_cloud.storyteller import HOUR, NOW
 
 Query = Mapping[str, str]
 

@@ -1,12 +1,12 @@
-"""The process of the shown cloud, as a context manager for tests and pictures."""
+"""The process of a cloud, as a context manager for tests and pictures."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import httpx
 
@@ -15,30 +15,26 @@ from support.waiting import patience
 TESTS = Path(__file__).parents[2]
 
 
-class ShownCloud:
-    """The cloud, served at ``origin`` by a process of its own when everything has happened in it.
+class CloudProcess:
+    """A cloud, served at ``origin`` by a process of its own when everything has happened in it.
 
-    ``folder`` has its databases and its log. ``racks``, ``hosts``: the number of racks, and of hosts in each.
+    ``folder`` has its databases and its log. The process runs ``module`` with the folder of the databases
+    and ``arguments``. ``paths``: folders with modules, besides that of the tests.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        racks: int = 6,
-        hosts: int = 9,
-        names: Literal["hostile", "plain"] = "hostile",
-    ) -> None:
+    def __init__(self, folder: Path, module: str, *arguments: str, paths: Sequence[Path] = ()) -> None:
         self._folder = folder
-        self._arguments = (str(folder / "cloud"), str(racks), str(hosts), names)
+        self._command = (sys.executable, "-m", module, str(folder / "cloud"), *arguments)
+        self._paths = (TESTS, *paths)
         self.origin = ""
 
-    def __enter__(self) -> "ShownCloud":
+    def __enter__(self) -> Self:
         log = self._folder / "cloud.log"
-        command = [sys.executable, "-m", "support.shown_cloud.server", *self._arguments]
-        environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONHASHSEED": "0"}
+        paths = os.pathsep.join(map(str, self._paths))
+        environment = {**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"}
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True
+                self._command, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True
             )
         assert self._process.stdout is not None
         self.origin = self._process.stdout.readline().strip()
@@ -75,3 +71,17 @@ class ShownCloud:
             answer = client.get(self.login)
             assert answer.status_code == 303, answer.text
             yield client
+
+
+class ShownCloud(CloudProcess):
+    """The cloud with something to show on every page. ``racks``, ``hosts``: the number of racks, and of
+    hosts in each."""
+
+    def __init__(
+        self,
+        folder: Path,
+        racks: int = 6,
+        hosts: int = 9,
+        names: Literal["hostile", "plain"] = "hostile",
+    ) -> None:
+        super().__init__(folder, "support.shown_cloud.server", str(racks), str(hosts), names)

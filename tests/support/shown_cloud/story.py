@@ -1,45 +1,16 @@
 """The history of the cloud until its clock stands still: builds, failures, refusals, words of operators."""
 
-import random
-import uuid
 from collections.abc import Iterable
 from typing import Final
 
-import httpx
-
-from roost.agent.drivers.simulated import FailureRule, Script, SimulatedDriver, SimulatedHost
-from roost.agent.hosted_agents import HostedAgents
-from roost.agent.options import AgentTimes
-from roost.model.instance import BuildRequest
+from roost.agent.drivers.simulated import FailureRule, Script, SimulatedHost
 from roost.model.inventory import Inventory
 from roost.model.request import RequestGroup
-from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
-from roost.process.option_source import Setting
+from roost.model.spec import Flavor, RequestedDestination, ServerGroup
 from roost.server.all_in_one.system import System
-from roost.server.parts.agents import open_agents
-from roost.state.api_database.server_groups import StoredServerGroup
 from support.shown_cloud import names
 from support.shown_cloud.layout import NVME, ZONES, aggregate_uuid, rack_names
-
-NOW: Final = 1_795_183_500.0
-"""The time at which the clock stands still: Friday, 2026-11-20, 14:05 UTC."""
-
-MINUTE, HOUR = 60.0, 3600.0
-
-SETTINGS: Final = (
-    Setting(
-        "filter_scheduler",
-        "enabled_filters",
-        "ComputeFilter,AvailabilityZoneFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,"
-        "ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter,NUMATopologyFilter,PciPassthroughFilter",
-    ),
-    Setting(
-        "pci",
-        "alias",
-        '{"name": "a10", "vendor_id": "10de", "product_id": "2236", "device_type": "type-PCI", '
-        '"numa_policy": "preferred"}',
-    ),
-)
+from support.shown_cloud.storyteller import HOUR, MINUTE, SteppedClock, Storyteller
 
 SCRIPT: Final = Script(
     failures=(
@@ -66,38 +37,18 @@ _FULL: Final = (0.92, 0.5, 0.74, 0.22, 0.63, 0.38, 0.85, 0.12)
 """The shares of racks' memory that are used, in turn."""
 
 
-class SteppedClock:
-    """A clock that stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.at = NOW - 30 * HOUR
-
-    def __call__(self) -> float:
-        return self.at
-
-    def before(self, seconds: float) -> None:
-        """Set it to a time before `NOW`."""
-        assert NOW - seconds >= self.at, "the clock does not go back"
-        self.at = NOW - seconds
-
-
 class Story:
     """Tells a system what happens in it. ``hostile``: some names are hostile."""
 
     def __init__(self, system: System, clock: SteppedClock, *, hostile: bool = True) -> None:
-        self._system = system
+        self._teller = Storyteller(system, clock, _PROJECTS)
         self._clock = clock
         self._hostile = hostile
-        self._random = random.Random(42)
-        self._requests = 0
-        transport = httpx.ASGITransport(system.application())
-        self._http = httpx.AsyncClient(
-            transport=transport, base_url="http://127.0.0.1", headers={"x-auth-token": "admin"}
-        )
+        self._random = self._teller.random
 
     async def tell(self, racks: int, hosts: int) -> None:
         """Let everything happen. ``racks``, ``hosts``: as of the layout."""
-        async with self._http:
+        async with self._teller:
             await self._fill(racks, hosts)
             await self._lose_host()
             await self._fail_builds()
@@ -105,23 +56,7 @@ class Story:
             await self._refuse()
             await self._be_hostile()
         self._clock.before(0)
-        await self._system.settle()
-
-    async def ask(
-        self, flavor: Flavor, count: int = 1, *, name: str = "", project: str = "", **more: object
-    ) -> list[str]:
-        """Ask for instances; returns their uuids."""
-        self._requests += 1
-        request_id = f"req-{uuid.uuid5(uuid.NAMESPACE_OID, f'request {self._requests}')}"
-        instances = tuple(f"{uuid.uuid5(uuid.NAMESPACE_OID, f'{request_id} {n}')}" for n in range(count))
-        project = project or self._random.choice(_PROJECTS)
-        spec = RequestSpec(project_id=project, user_id="alice", flavor=flavor, **more)  # type: ignore[arg-type]
-        await self._system.super_conductor.accept(
-            BuildRequest(
-                request_id=request_id, spec=spec, instances=instances, min_count=count, name=name or None
-            )
-        )
-        return list(instances)
+        await self._teller.settle()
 
     async def _fill(self, racks: int, hosts: int) -> None:
         """Builds that fill racks to different shares over a day."""
@@ -133,12 +68,12 @@ class Story:
                     share = _FULL[number % len(_FULL)] * self._random.uniform(0.6, 1.1)
                     if self._random.random() < share:
                         await self._build_at(f"{rack}-{host:02}")
-            await self._system.settle()
+            await self._teller.settle()
 
     async def _build_at(self, host: str) -> None:
         flavor = self._random.choice(_FLAVORS)
         project = self._random.choice(_PROJECTS)
-        await self.ask(
+        await self._teller.ask(
             flavor,
             name=f"{project}-{host}",
             project=project,
@@ -148,34 +83,16 @@ class Story:
     async def _lose_host(self) -> None:
         """A host joins, gets instances and is not heard of any more."""
         self._clock.before(3 * HOUR)
-        system, cell = self._system, self._system.cells["south"]
         inventory = {"VCPU": Inventory(64), "MEMORY_MB": Inventory(262144), "DISK_GB": Inventory(4000)}
-        agents = open_agents(system, cell, 0.5)
-        driver = SimulatedDriver(SimulatedHost(_GONE, inventory), SCRIPT)
-        fleet = HostedAgents(
-            [(_GONE, agents, driver, None)], times=AgentTimes(poll=0.5, health=0.5, token=float("inf"))
-        )
-        running = system.run_beside(fleet.run())
-        await fleet.started()
-        for name in (ZONES[1], "rack b1"):
-            await system.aggregates.change_members(aggregate_uuid(name), [_GONE], [])
-        await self._see_hosts()
-        await self._build_at(_GONE)
-        await system.settle()
-        await fleet.leave()
-        running.cancel()
-        await self._see_hosts()
-
-    async def _see_hosts(self) -> None:
-        """Let the scheduler see hosts that have come or gone."""
-        assert self._system.hosts is not None
-        await self._system.hosts.refresh_all()
+        host = SimulatedHost(_GONE, inventory)
+        async with self._teller.visiting_host("south", host, SCRIPT, (ZONES[1], "rack b1")):
+            await self._build_at(_GONE)
 
     async def _fail_builds(self) -> None:
         """Builds that fail on a host and are built on another, or on none."""
         self._clock.before(2 * HOUR)
         for _ in range(4):
-            await self.ask(
+            await self._teller.ask(
                 _FLAVORS[0],
                 4,
                 name="worker",
@@ -183,11 +100,11 @@ class Story:
                     aggregates=(frozenset({aggregate_uuid("rack b2")}),)
                 ),
             )
-            await self._system.settle()
+            await self._teller.settle()
         await self._build_at("b2-02")
         for flavor, count in ((_PINNED, 6), (_GPU, 7)):
-            await self.ask(flavor, count, name=flavor.name.partition(".")[0], project="analytics")
-        await self._system.settle()
+            await self._teller.ask(flavor, count, name=flavor.name.partition(".")[0], project="analytics")
+        await self._teller.settle()
 
     async def _say_words(self, hosts: int) -> None:
         """Operators disable hosts, with reasons."""
@@ -196,11 +113,7 @@ class Story:
         if self._hostile:
             reasons |= {"lab-01": names.IMAGE, "lab-02": names.WORDS}
         for host, reason in reasons.items():
-            await self._put(f"/v1/hosts/{host}", {"enabled": False, "reason": reason})
-
-    async def _put(self, path: str, body: dict[str, object]) -> None:
-        answer = await self._http.put(path, json=body)
-        assert answer.status_code == 200, answer.text
+            await self._teller.disable(host, reason)
 
     async def _refuse(self) -> None:
         """Requests that are refused, by each kind of cause."""
@@ -225,22 +138,15 @@ class Story:
         )
         for number, (flavor, count, more) in enumerate(refused):
             self._clock.before(50 * MINUTE - number * 4 * MINUTE)
-            await self.ask(flavor, count, name="wanted", project="analytics", **more)
-            await self._system.settle()
+            await self._teller.ask(flavor, count, name="wanted", project="analytics", **more)
+            await self._teller.settle()
 
     async def _group(self) -> ServerGroup:
         """A server group with members that may share no host."""
-        stored = StoredServerGroup(
-            uuid=aggregate_uuid("group"),
-            name=names.EMOJI if self._hostile else "quorum",
-            project_id="search",
-            user_id="alice",
-            policy="anti-affinity",
-        )
-        await self._system.groups.create(stored)
-        group = ServerGroup(stored.uuid, stored.policy)
-        await self.ask(_FLAVORS[0], 3, name="quorum", project="search", group=group)
-        await self._system.settle()
+        name = names.EMOJI if self._hostile else "quorum"
+        group = await self._teller.create_group(name, "anti-affinity", "search")
+        await self._teller.ask(_FLAVORS[0], 3, name="quorum", project="search", group=group)
+        await self._teller.settle()
         return group
 
     async def _be_hostile(self) -> None:
@@ -249,9 +155,9 @@ class Story:
         if not self._hostile:
             return
         for name in names.HOSTILE:
-            await self.ask(Flavor(name, 1, 512, 1), name=name, project=name)
-            await self.ask(Flavor(name, 1, 10**9, 1), name=name, project=name)
-        await self._system.settle()
+            await self._teller.ask(Flavor(name, 1, 512, 1), name=name, project=name)
+            await self._teller.ask(Flavor(name, 1, 10**9, 1), name=name, project=name)
+        await self._teller.settle()
 
 
 def _in_rack(rack: str) -> RequestedDestination:

@@ -48,7 +48,10 @@ def _decision(view: DecisionView, viewing: Viewing) -> h.Node:
                 h.bdi[view.project_id],
                 " · ",
                 moment(view.at),
-                f" UTC · decided in {1000 * view.seconds:,.1f} ms",
+                " UTC",
+                " · decided",
+                # A clock that was set back, or stands still, has measured nothing.
+                f" in {1000 * view.seconds:,.1f} ms" if view.seconds > 0 else None,
                 f" on commit {number(view.version)}" if view.version is not None else None,
             ],
             crumbs=(("Decisions", DECISIONS),),

@@ -10,6 +10,7 @@ from roost.dashboard.html.bars import swatch, use_bar, use_share
 from roost.dashboard.html.live import live_region
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.values import amount, number, percent
+from roost.dashboard.html.values import name as shown_name
 from roost.dashboard.page import Page, TimedQuery
 from roost.dashboard.pages.series import CHART_FILES, series_figure
 from roost.dashboard.service import FLEET_RULE
@@ -106,7 +107,7 @@ def _figures(view: OverviewView) -> h.Node:
             _figure("Instances active", addresses.INSTANCES, number(active), "", others or "no others")
         )
     if view.runs is not None:
-        seconds = "" if view.runs.slow is None else f"95 % within {max(1.0, 1000 * view.runs.slow):,.0f} ms"
+        seconds = "" if not view.runs.slow else f"95 % within {max(1.0, 1000 * view.runs.slow):,.0f} ms"
         figures.append(
             _figure(
                 "Decisions",
@@ -293,7 +294,7 @@ def _places(title: str, kind: str, places: Sequence[PlaceCapacity]) -> h.Node:
 def _place_row(each: PlaceCapacity, kind: str, names: Sequence[str]) -> h.Node:
     return h.tr[
         h.th(scope="row")[
-            h.a(href=addresses.with_query(addresses.MAP, **{kind: each.name}))[h.bdi[each.name]]
+            h.a(href=addresses.with_query(addresses.MAP, **{kind: each.name}))[shown_name(each.name)]
         ],
         h.td(".num", data_label="Hosts up")[
             number(each.hosts) if each.up is None else f"{number(each.up)} of {number(each.hosts)}"

@@ -176,7 +176,7 @@ def _used_up(key: str) -> PciPool:
         count=0,
         properties={"vendor_id": vendor, "product_id": product, **tags},
         numa_node=int(node) if node.isdecimal() else None,
-        dev_type=tags.get("dev_type"),
+        dev_type=tags.get("dev_type", "").lower() or None,
     )
 
 
