@@ -6,13 +6,18 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from roost.dashboard.fleet.levels import DISABLED, DOWN, FILTERED, NONE
+from roost.dashboard.fleet.kept_levels import MapBytes
+from roost.dashboard.fleet.levels import DISABLED, DOWN, FILTERED, NONE, MapScale
+from roost.fleet import Fleet
+from roost.fleet.columns import Rows
 from roost.fleet.host_levels import LEVELS
 from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
 from roost.scheduler.nodes.host_states import STATES
+from roost.scheduler.nodes.table import NodeTable
 from support.clouds import GPU, Cloud, Provider, flat, report, uuid_of
 from support.fleet_pages import FleetPages, fleet_pages
 from support.mixed_clouds import HOSTS, mixed_cloud
@@ -44,10 +49,7 @@ def test_a_map_has_one_byte_a_host_in_the_order_of_its_layout(tmp_path: Path) ->
         async with fleet_pages(tmp_path, mixed_cloud()) as pages:
             layout = (await pages.get("/ui/map/layout")).json()
             assert layout["count"] == HOSTS == sum(each["count"] for each in layout["groups"])
-            first = 0
-            for each in layout["groups"]:
-                assert each["first"] == first
-                first += each["count"]
+            assert all(each.keys() == {"zone", "rack", "cell", "count"} for each in layout["groups"])
             found = await bytes_of(pages, "by=used&class=VCPU")
             now = await pages.now()
             uses = now.amounts("VCPU")
@@ -64,6 +66,35 @@ def test_a_map_has_one_byte_a_host_in_the_order_of_its_layout(tmp_path: Path) ->
             assert {DOWN, DISABLED, 0, LEVELS - 1} <= set(found)
 
     asyncio.run(main())
+
+
+def test_hosts_are_looked_up_once_for_all_amounts_of_a_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up = []
+    look_up = NodeTable.indexes_of_rows
+
+    def counted(table: NodeTable, fleet: Fleet, rows: Rows) -> Rows:
+        looked_up.append(len(rows))
+        return look_up(table, fleet, rows)
+
+    async def main() -> None:
+        async with fleet_pages(tmp_path, mixed_cloud()) as pages:
+            now = await pages.now()
+            monkeypatch.setattr(NodeTable, "indexes_of_rows", counted)
+            assert now.amounts("VCPU").capacity.sum() > 0
+            assert len(looked_up) == 1
+
+    asyncio.run(main())
+
+
+def test_levels_take_no_more_bytes_than_their_bits_and_alike_ones_hardly_any() -> None:
+    random = np.random.default_rng(1).integers(0, LEVELS, 100_000).astype(np.uint8)
+    scale = MapScale("VCPU used", ("0 %", "100 %"), "without VCPU")
+    for levels, most in ((random, 5 * 100_000 / 8 * 1.01), (np.sort(random), 1_000)):
+        found = MapBytes("layout", 1.0, levels, scale).compressed
+        assert len(found) <= most
+        assert gzip.decompress(found) == levels.tobytes()
 
 
 def test_the_head_tells_commit_scale_and_topic_and_an_old_layout_is_refused(tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def test_after_a_gap_in_the_events_and_with_a_new_layout_the_map_is_read_again(
     assert colours(page, 5) == [page.evaluate(RAMP)[33]]
 
     fleet.layout = "layout-2"
-    fleet.groups[0]["name"] = "renamed"
+    fleet.groups[0]["rack"] = "renamed"
     stream.send("layout", "layout-2")
     wait_for(lambda: page.evaluate(f"{MAP}.groups[0].name") == "renamed")
     fleet.layout = "layout-3"  # its event is lost, too: the next change tells

@@ -2,7 +2,6 @@
 
 import json
 import random
-from itertools import accumulate
 
 from support.page_server import PageServer, Reply
 
@@ -47,19 +46,15 @@ class MapFleet:
         rng = random.Random(seed)
         self.layout = "layout-1"
         self.commit = 100
-        firsts = [0, *accumulate(sizes)]
         zone_of = [f"az{1 + number * zones // len(sizes)}" if zones else "" for number in range(len(sizes))]
         self.groups = [
             {
-                "name": f"r{number + 1:02d}",
                 "zone": zone,
                 "rack": f"r{number + 1:02d}",
                 "cell": f"cell{1 + number % 2}",
-                "first": first,
                 "count": size,
-                "href": f"/ui/hosts?rack=r{number + 1:02d}",
             }
-            for number, (size, first, zone) in enumerate(zip(sizes, firsts, zone_of, strict=False))
+            for number, (size, zone) in enumerate(zip(sizes, zone_of, strict=True))
         ]
         self.levels = bytearray()
         for size in sizes:

@@ -1,7 +1,7 @@
 // @ts-check
 // What the map asks of the server.
 //
-//   layout  JSON {"layout": id, "count": n, "groups": [{name, zone, rack, cell, first, count, href}, …]} in the order of hosts
+//   layout  JSON {"layout": id, "count": n, "groups": [{zone, rack, cell, count}, …]} in the order of hosts
 //   levels  a byte a host of the layout (query: layout, and the fields of the map's form): 0…31 a level, 32…35 a state.
 //           X-Roost-Commit; X-Roost-Topic: the topic of changes, if there are any; X-Roost-Scale: JSON of a Scale.
 //   host    JSON {name, href, facts: [[label, value], …]} (query: layout, index)
@@ -45,7 +45,14 @@ export class MapData {
     const found = await (await get(this.addresses.layoutUrl, {})).json();
     this.layout = found.layout;
     this.hosts.clear();
-    return /** @type {{layout: string, count: number, groups: import("./map_layout.js").Group[]}} */ (found);
+    // A group's name and first host follow from the rest; of thousands of groups they would be most of the answer.
+    let first = 0;
+    const groups = found.groups.map((/** @type {{rack: string, cell: string, count: number}} */ each) => {
+      const group = { ...each, name: each.rack || each.cell || "hosts", first };
+      first += each.count;
+      return group;
+    });
+    return /** @type {{layout: string, count: number, groups: import("./map_layout.js").Group[]}} */ ({ ...found, groups });
   }
 
   /**

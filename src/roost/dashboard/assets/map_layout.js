@@ -6,7 +6,7 @@
 // hosts under the pointer.
 
 /**
- * @typedef {{name: string, zone: string, rack: string, cell: string, first: number, count: number, href?: string}} Group
+ * @typedef {{name: string, zone: string, rack: string, cell: string, first: number, count: number}} Group
  * @typedef {{name: string, top: number, bottom: number, count: number}} Zone
  * @typedef {{pitch: number, columns: number, rows: number, strip: number, heading: number, boxes: Int32Array, zones: Zone[],
  *   slots: Int32Array, places: Int32Array, groupOf: Int32Array}} Layout

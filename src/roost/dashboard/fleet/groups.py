@@ -65,13 +65,13 @@ class HostGroups:
         self._group_of = np.array([number[place] for place in names], dtype=np.intp)
         self._starts = np.array([each.first for each in parts], dtype=np.intp)
         amounts = now.amounts(resource_class)
-        every = np.ones(len(now), dtype=np.int64) if chosen is None else chosen.astype(np.int64)
-        self.hosts = self._summed(every)
-        self.down = self._summed((now.states == DOWN) * every)
-        self.disabled = self._summed((now.states == DISABLED) * every)
-        self.capacity, self.used, self.reserved, self.total = (
-            self._summed(column * every) for column in amounts
-        )
+        every = np.ones(len(now), dtype=np.bool_)
+        columns = [every, now.states == DOWN, now.states == DISABLED, *amounts]
+        if chosen is not None:
+            columns = [column * chosen for column in columns]
+        summed = map(self._summed, columns)
+        self.hosts, self.down, self.disabled = next(summed), next(summed), next(summed)
+        self.capacity, self.used, self.reserved, self.total = summed
         share = np.where(amounts.capacity > 0, amounts.used / np.maximum(amounts.capacity, 1), _NO_CLASS)
         self._share = share if chosen is None else np.where(chosen, share, _NO_CLASS)
         self._best: Float64 = np.maximum.reduceat(self._share, self._starts) if parts else np.zeros(0)
@@ -134,7 +134,7 @@ class HostGroups:
             fullest_share=None if index < 0 else share,
         )
 
-    def _summed(self, column: Int64) -> Int64:
+    def _summed(self, column: Int64 | Bools) -> Int64:
         if not len(self._starts):
             return np.zeros(0, dtype=np.int64)
         # In float64, which is exact up to 2**53: int64 would overflow where hosts have the largest amounts.

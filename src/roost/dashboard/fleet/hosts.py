@@ -109,7 +109,8 @@ class HostsNow:
                 found = np.zeros(len(self), dtype=np.int64)
             else:
                 roots, free = largest_free(self.fleet, resource_class)
-                found = by_node(self.table, self.fleet, roots, free)[self.layout.nodes]
+                [by_index] = by_node(self.table, self.fleet, roots, free)
+                found = by_index[self.layout.nodes]
             if len(self._kept.largest) < MOST_CLASSES:
                 self._kept.largest[resource_class] = found
         return found
@@ -133,11 +134,6 @@ class HostsNow:
         found: Bools = np.zeros(self.table.size, dtype=np.bool_)
         found[nodes] = True
         return found[self.layout.nodes]
-
-    def group_of(self) -> Rows:
-        """Return the group of each host: intp[n], places in ``layout.groups``."""
-        sizes = [each.hosts for each in self.layout.groups]
-        return np.repeat(np.arange(len(sizes)), sizes)
 
     def group_at(self, position: int) -> HostGroup:
         """Return the group of the host at a position."""

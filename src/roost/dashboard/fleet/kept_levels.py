@@ -1,6 +1,6 @@
 """The bytes of maps, kept for all viewers of the same one."""
 
-import gzip
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
@@ -21,6 +21,11 @@ KEPT_SECONDS: Final = 1.0
 
 _BETWEEN: Final = 0.001
 """Added to the number of bytes that have changed without a commit."""
+
+_STRATEGIES: Final = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+"""The window of zlib with the head of gzip."""
 
 
 class MapBytes:
@@ -44,8 +49,13 @@ class MapBytes:
 
     @cached_property
     def compressed(self) -> bytes:
-        """The bytes, compressed once for all viewers."""
-        return gzip.compress(self.levels.tobytes(), 6, mtime=0)
+        """The bytes, compressed once for all viewers.
+
+        Hosts that are alike stand together, and repetitions are short. Where use is random there are none,
+        and codes of single bytes, without references to repetitions, are an eighth shorter.
+        """
+        levels = self.levels.tobytes()
+        return min((_compressed(levels, each) for each in _STRATEGIES), key=len)
 
 
 class KeptLevels:
@@ -84,3 +94,8 @@ class KeptLevels:
             if before.commit >= commit:
                 commit = before.commit if levels is before.levels else before.commit + _BETWEEN
         return MapBytes(now.layout.version, commit, levels, scale)
+
+
+def _compressed(levels: bytes, strategy: int) -> bytes:
+    packer = zlib.compressobj(6, zlib.DEFLATED, _GZIP, 9, strategy)
+    return packer.compress(levels) + packer.flush()

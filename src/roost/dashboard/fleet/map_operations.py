@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Meta
 
 from roost.dashboard import addresses
-from roost.dashboard.fleet.criteria import NOWHERE, Text
+from roost.dashboard.fleet.criteria import Text
 from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.fleet.map_query import MapQuery
 from roost.dashboard.html.values import amount, percent
@@ -70,15 +70,12 @@ class MapSearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class ShownGroup(msgspec.Struct, frozen=True):
-    """A group of the layout. ``name``: of its rack, else of its cell. ``href``: the list of its hosts."""
+    """A group of the layout: ``count`` hosts after those of the groups before."""
 
-    name: str
     zone: str
     rack: str
     cell: str
-    first: int
     count: int
-    href: str
 
 
 class ShownLayout(msgspec.Struct, frozen=True):
@@ -110,20 +107,7 @@ async def show_layout(service: DashboardService, req: Request, resp: Response) -
     resp.set_header("cache-control", "private, no-cache")
     if _is_known(req, resp, now.layout.version):
         return None
-    groups = tuple(
-        ShownGroup(
-            each.label or each.cell or "hosts",
-            each.zone,
-            each.label,
-            each.cell,
-            each.first,
-            each.hosts,
-            addresses.with_query(
-                addresses.HOSTS, zone=each.zone, rack=each.label or NOWHERE, cell=each.cell or NOWHERE
-            ),
-        )
-        for each in now.layout.groups
-    )
+    groups = tuple(ShownGroup(each.zone, each.label, each.cell, each.hosts) for each in now.layout.groups)
     return ShownLayout(now.layout.version, len(now), groups)
 
 

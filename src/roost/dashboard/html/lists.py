@@ -1,13 +1,18 @@
 """Lists: the form that searches, the table, and the way to the next page."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from functools import lru_cache
+from typing import Final, Literal
 
 import htpy as h
+from markupsafe import Markup
 
 from roost.dashboard.html.values import number
 
 Order = Literal["ascending", "descending"]
+
+MOST_SUGGESTIONS: Final = 16
+"""Lists of suggestions that are kept: those of the filters by rack, trait, aggregate and flavor."""
 
 
 def search_field(name: str, label: str, value: str | None, *, placeholder: str = "") -> h.Element:
@@ -80,8 +85,14 @@ def suggested_field(name: str, label: str, value: str | None, known: Sequence[st
             autocomplete="off",
             spellcheck="false",
         ),
-        h.datalist(id=f"known-{name}")[[h.option(value=each) for each in known]] if known else None,
+        h.datalist(id=f"known-{name}")[suggestions(tuple(known))] if known else None,
     ]
+
+
+@lru_cache(MOST_SUGGESTIONS)
+def suggestions(known: tuple[str, ...]) -> Markup:
+    """Return the options of a field that suggests texts, which are made once as long as they are the same."""
+    return Markup(h.fragment[[h.option(value=each) for each in known]])
 
 
 def search_form(path: str, *fields: h.Node, kept: Iterable[tuple[str, str | None]] = ()) -> h.Element:
@@ -99,7 +110,8 @@ def table(label: str, heads: Sequence[h.Node], rows: Iterable[h.Element]) -> h.E
     return h.div(".table-wrap", tabindex="0", role="group", aria_label=label)[
         h.table(".table.stacks")[
             h.thead[h.tr[[h.th(scope="col")[each] if isinstance(each, str) else each for each in heads]]],
-            h.tbody[rows],
+            # As text at once: an element is rendered through the generators of all elements around it.
+            h.tbody[Markup("".join(map(str, rows)))],
         ]
     ]
 
@@ -121,9 +133,8 @@ def sorted_head(title: str, address: str, order: Order | None, *, numeric: bool 
 def cell(label: str, *content: h.Node, numeric: bool = False) -> h.Element:
     """Return a cell of a table. ``label``: the head of its column, for rows that are cards."""
     shown = [each for each in content if each]
-    return h.td(class_="num" if numeric else None, data_label=label)[
-        h.div[shown] if len(shown) > 1 else shown
-    ]
+    whole: h.Node = h.div[shown] if len(shown) > 1 else shown[0] if shown else None
+    return h.td(class_="num" if numeric else None, data_label=label)[whole]
 
 
 def pager(shown: int, what: str, first: str | None, following: str | None) -> h.Element:

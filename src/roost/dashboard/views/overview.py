@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from roost.conductor.hosts.cells import SeenCell
 from roost.dashboard.fleet.hosts import HostsNow
@@ -175,19 +177,22 @@ def class_order(name: str) -> tuple[int, bool, str]:
 def places(now: HostsNow, place_of: Sequence[str]) -> tuple[PlaceCapacity, ...]:
     """Return the capacity of hosts by place. ``place_of``: the place of each group of the layout."""
     names = sorted(set(place_of))
+    if not names:
+        return ()
     number = {name: place for place, name in enumerate(names)}
     of_group = np.array([number[name] for name in place_of], dtype=np.intp)
-    code = of_group[now.group_of()]
-    hosts, up = (
-        np.bincount(code[which], minlength=len(names)).tolist()
-        for which in (np.ones(len(now), dtype=np.bool_), now.states != DOWN)
-    )
+    starts = [each.first for each in now.layout.groups]
+
+    def summed(column: npt.NDArray[Any]) -> list[int]:
+        """Sum over the hosts of each group, which are neighbours, and then over the groups of each place."""
+        groups = np.add.reduceat(column, starts, dtype=np.float64)
+        found: list[int] = np.bincount(of_group, groups, len(names)).astype(np.int64).tolist()
+        return found
+
+    hosts, up = summed(np.ones(len(now))), summed(now.states != DOWN)
     amounts: list[dict[str, tuple[int, int]]] = [{} for _ in names]
     for each in sorted(now.classes, key=class_order):
-        used, capacity = (
-            np.bincount(code, weights=column, minlength=len(names)).astype(np.int64).tolist()
-            for column in (now.amounts(each).used, now.amounts(each).capacity)
-        )
+        used, capacity = summed(now.amounts(each).used), summed(now.amounts(each).capacity)
         for place, found in enumerate(amounts):
             if used[place] or capacity[place]:
                 found[each] = used[place], capacity[place]

@@ -26,16 +26,21 @@ def node_amounts(table: NodeTable, fleet: Fleet, resource_class: str, nodes: Row
     """Return the amounts of a resource class on nodes. ``nodes``: intp[n], indexes of the table."""
     roots, *amounts = tree_uses(fleet, resource_class)
     fleet.meter.spend_rows(len(roots))
-    return TreeAmounts(*(by_node(table, fleet, roots, each)[nodes] for each in amounts))
+    return TreeAmounts(*(each[nodes] for each in by_node(table, fleet, roots, *amounts)))
 
 
-def by_node(table: NodeTable, fleet: Fleet, roots: Rows, values: Int64) -> Int64:
-    """Return the value of each node's root provider by the node's index, 0 without one: int64[size].
+def by_node(table: NodeTable, fleet: Fleet, roots: Rows, *columns: Int64) -> list[Int64]:
+    """Return the values of each node's root provider by the node's index, 0 without one: int64[size] each.
 
-    ``roots``: intp[n], rows of the fleet, which ``values``, int64[n], belong to.
+    ``roots``: intp[n], rows of the fleet, which the values of the ``columns``, int64[n], belong to.
     """
     found = table.indexes_of_rows(fleet, roots)
     there = found >= 0
-    by_index = np.zeros(table.size, dtype=np.int64)
-    by_index[found[there]] = values[there]
+    every = bool(there.all())
+    places = found if every else found[there]
+    by_index = []
+    for values in columns:
+        column = np.zeros(table.size, dtype=np.int64)
+        column[places] = values if every else values[there]
+        by_index.append(column)
     return by_index
