@@ -40,7 +40,7 @@ def _decision(name: str) -> Callable[[httpx.Client], str]:
 SUBJECTS: Final = (
     Subject("overview", lambda _: addresses.ROOT, 985, drawn=".chart-plot canvas"),
     Subject("map", lambda _: f"{addresses.MAP}?class=MEMORY_MB", drawn="[data-map][data-ready]"),
-    Subject("host", lambda _: addresses.host(provider_uuid(PICTURED_HOST.name)), 815),
+    Subject("host", lambda _: addresses.host(provider_uuid(PICTURED_HOST.name)), 772),
     Subject("decision", _decision(PLACED), 735),
     Subject("refusal", _decision(REFUSED), 812),
 )
