@@ -63,25 +63,25 @@ def _at_most(view: str, field: str, unit: str, most: float, *runs: float) -> Goa
 _CORE: Final = "of a core"
 
 GOALS: Final = (
-    _at_most(SLOWEST, "p50_ms", "ms (p50)", 50, 112),
-    _at_most(SLOWEST, "p99_ms", "ms (p99)", 300, 454),
-    _at_most(PAINTED_OVERVIEW, "wire_kb", "kB", 150, 75.7),
-    _at_most(PAINTED_MAP, "wire_kb", "kB", 150, 167),
-    _at_most(PAINTED_OVERVIEW, "p50_ms", "ms", 1_000, 257),
-    _at_most(PAINTED_MAP, "p50_ms", "ms", 1_000, 381),
-    _at_most(BESIDE_ALL, "share", _CORE, 0.1, 0.069),
-    _at_most(BESIDE_PACE, "share", _CORE, 0.1, 0.052),
-    _at_most(PAGES_BESIDE_PACE, "share", _CORE, 0.1, 0.124),
+    _at_most(SLOWEST, "p50_ms", "ms (p50)", 50, 112, 51.3),
+    _at_most(SLOWEST, "p99_ms", "ms (p99)", 300, 454, 73.5),
+    _at_most(PAINTED_OVERVIEW, "wire_kb", "kB", 150, 75.7, 75.7),
+    _at_most(PAINTED_MAP, "wire_kb", "kB", 150, 167, 141),
+    _at_most(PAINTED_OVERVIEW, "p50_ms", "ms", 1_000, 257, 47.8),
+    _at_most(PAINTED_MAP, "p50_ms", "ms", 1_000, 381, 91.1),
+    _at_most(BESIDE_ALL, "share", _CORE, 0.1, 0.069, 0.0921),
+    _at_most(BESIDE_PACE, "share", _CORE, 0.1, 0.052, 0.0506),
+    _at_most(PAGES_BESIDE_PACE, "share", _CORE, 0.1, 0.124, 0.124),
     Goal(
         workload=f"dashboard, up to 100,000 hosts: {BESIDE_ALL}",
         of={"view": BESIDE_ALL},
         field="kept",
         unit="of the rate without viewers",
         at_least=0.95,
-        calibrations=(Calibration((1.2,), "SQLite", "B"),),
+        calibrations=(Calibration((1.2, 0.987), "SQLite", "B"),),
     ),
-    _at_most(TO_EVENT, "most_ms", "ms", 2_000, 975),
-    _at_most(TO_MAP, "most_ms", "ms", 2_000, 975),
+    _at_most(TO_EVENT, "most_ms", "ms", 2_000, 975, 915),
+    _at_most(TO_MAP, "most_ms", "ms", 2_000, 975, 915),
 )
 """Goals of 50 viewers, whose calibrations are runs on 100,000 hosts."""
 
