@@ -18,7 +18,7 @@ from roost.nova.attempt_ends import (
 from roost.nova.database.actions import NovaAction, read_actions, read_faults
 from roost.nova.database.cells import CELL0, NovaCell, NovaCells
 from roost.nova.database.traces import read_api_traces, read_row_traces
-from roost.process.metrics import catalogue as metrics
+from roost.process.metrics import nova_bridge as metrics
 from roost.records import RecordQueue, RecordsError, Search, SearchableRecords
 from roost.storage import StorageError
 

@@ -18,7 +18,7 @@ from roost.nova.host_aggregates import NovaAggregates
 from roost.nova.instance_lists import InstanceLists, Named
 from roost.nova.liveness import ServiceLiveness
 from roost.nova.reports import report_of
-from roost.process.metrics import catalogue as metrics
+from roost.process.metrics import nova_bridge as metrics
 from roost.scheduler.nodes.table import NodeTable
 from roost.storage import StorageError
 

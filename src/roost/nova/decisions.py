@@ -29,7 +29,7 @@ from roost.nova.networks import NetworksUnknown
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.placement.interface import Placement
-from roost.process.metrics import catalogue as metrics
+from roost.process.metrics import nova_bridge as metrics
 from roost.records import RecordQueue
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.api.refusals import public_reason

@@ -16,7 +16,7 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
 from roost.process.context import Context
-from roost.process.metrics import catalogue as metrics
+from roost.process.metrics import nova_bridge as metrics
 from roost.records import RecordsError
 from roost.records.records import Records
 from roost.scheduler.nodes.table import NodeTable

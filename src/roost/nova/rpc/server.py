@@ -18,7 +18,7 @@ from roost.nova.rpc.notifications import CallNotifications
 from roost.nova.rpc.oslo import oslo_messaging, rpc_server
 from roost.nova.rpc.transport import NovaTransport
 from roost.process.lane import CallTimedOut, Lane
-from roost.process.metrics import catalogue as metrics
+from roost.process.metrics import nova_bridge as metrics
 
 _log = structlog.get_logger()
 

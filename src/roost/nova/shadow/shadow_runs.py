@@ -16,7 +16,7 @@ from roost.nova.shadow.comparison import Comparison, RoostDecision, compared
 from roost.nova.shadow.comparison_store import ComparisonStore
 from roost.placement.errors import PlacementError
 from roost.placement.interface import Placement
-from roost.process.metrics import catalogue as metrics
+from roost.process.metrics import nova_bridge as metrics
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.api.wire.language import NovaLanguage
 from roost.scheduler.errors import BadRequestSpec, SchedulerError

@@ -2,6 +2,7 @@
 
     instruments  counters, gauges and histograms, in the memory of one process
     catalogue    every metric of Roost, as a row: name, help, labels, and the advice to operators
+    nova_bridge  the rows of the bridge to Nova
     publisher    publishes the values of one process, and of the process itself, once a second
     folder       the folder that the processes of a service publish to
     endpoint     the address at which Prometheus gets the values of all processes together

@@ -11,6 +11,11 @@ from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
 OTHER: Final = "other"
 """The label value that stands for all values beyond those of the label."""
 
+REQUEST_SECONDS: Final = (
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0
+)  # fmt: skip
+"""Bounds for durations of requests and decisions."""
+
 MOST_SERIES = 500
 """Series of one metric at most. Further label values are counted under `OTHER`."""
 

@@ -18,7 +18,7 @@ from roost.nova.instance_source import CellInstances
 from roost.nova.networks import NovaNetworks
 from roost.nova.releases import check_cloud
 from roost.nova.service_row import OwnServiceRow, SchedulerHostTaken
-from roost.process.metrics import catalogue as metrics
+from roost.process.metrics import nova_bridge as metrics
 from roost.scheduler import Scheduler
 from roost.scheduler.nodes.hosts import ServiceHosts
 from roost.scheduler.nodes.table import NodeTable

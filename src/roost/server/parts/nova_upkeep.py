@@ -4,7 +4,7 @@ from roost.nova.attempts import NovaAttempts
 from roost.nova.audit.rounds import NovaAudit, NovaAuditState, UnansweredRules, bridge_audit_tenure
 from roost.process.asyncio_context import AsyncioContext
 from roost.process.context import lasting
-from roost.process.metrics import catalogue as metrics
+from roost.process.metrics import nova_bridge as metrics
 from roost.server.nova_options import NovaSchedulerOptions
 from roost.server.process import Process, ProcessPart
 from roost.state.api_database.audit import LEASE
