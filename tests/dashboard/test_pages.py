@@ -36,9 +36,14 @@ FIRST_PAINT = 150_000
 """Bytes with gzip that a page and all that it loads may have, in a fleet of any size."""
 
 
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShownCloud]:
-    with ShownCloud(tmp_path_factory.mktemp("cloud")) as cloud:
+SIZES = {"54 hosts": (6, 9), "1,000 hosts": (25, 40)}
+"""Racks, and hosts of each, by the words of the test."""
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShownCloud]:
+    racks, hosts = SIZES[request.param]
+    with ShownCloud(tmp_path_factory.mktemp("cloud"), racks, hosts) as cloud:
         yield cloud
 
 

@@ -130,7 +130,7 @@ def measure(
     rows: list[dict[str, Any]] = []
     wrong: list[str] = []
     for plan in plans:
-        with _opened(setting, store, plan, load.decisions) as opened:
+        with open_dashboard(setting, store, plan, load.decisions) as opened:
             found = page_rows(opened, load.views)
             found += paint_rows(opened, min(load.views, MOST_PAINTS))
             found += arrival_rows(opened, load.commits)
@@ -142,10 +142,10 @@ def measure(
 
 
 @contextmanager
-def _opened(
+def open_dashboard(
     setting: ComparedSetting, store: Store, plan: FleetPlan, decisions: int
 ) -> Iterator[OpenDashboard]:
-    """Start placement and the dashboard on a copy of a fleet."""
+    """Start placement and the dashboard on a copy of a fleet. Raises `BenchError` if one does not start."""
     announce(f"dashboard: preparing {plan}")
     with ExitStack() as stack:
         database = stack.enter_context(store.copy(plan, "roost"))
