@@ -4,6 +4,7 @@ A watched page fails its test if anything went wrong that a person would not see
 in a script, a report of the Content-Security-Policy, a request to another host. `examine` runs axe.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect, sync_playwright
 
 from support.waiting import patience
 
@@ -165,8 +166,11 @@ def examine(
 
 
 def overflow(page: Page) -> int:
-    """Return by how many pixels a page is wider than its window."""
-    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+    """Return by how many pixels a page is wider than its window, once its charts have their new widths."""
+    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    with contextlib.suppress(TimeoutError):
+        page.wait_for_function(f"{wider} <= 0", timeout=patience(3) * 1000)
+    return int(page.evaluate(wider))
 
 
 def small_targets(page: Page) -> list[str]:

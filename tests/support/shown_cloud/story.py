@@ -51,9 +51,9 @@ class Story:
         async with self._teller:
             await self._fill(racks, hosts)
             await self._lose_host()
-            await self._fail_builds()
+            await self._fail_builds(hosts)
             await self._say_words(hosts)
-            await self._refuse()
+            await self._refuse(hosts)
             await self._be_hostile()
         self._clock.before(0)
         await self._teller.settle()
@@ -88,13 +88,13 @@ class Story:
         async with self._teller.visiting_host("south", host, SCRIPT, (ZONES[1], "rack b1")):
             await self._build_at(_GONE)
 
-    async def _fail_builds(self) -> None:
-        """Builds that fail on a host and are built on another, or on none."""
+    async def _fail_builds(self, hosts: int) -> None:
+        """Builds that fail on a host and are built on another, or on none. ``hosts``: of a rack."""
         self._clock.before(2 * HOUR)
         for _ in range(4):
             await self._teller.ask(
                 _FLAVORS[0],
-                4,
+                max(4, hosts // 2),  # so that the host gets some
                 name="worker",
                 requested_destination=RequestedDestination(
                     aggregates=(frozenset({aggregate_uuid("rack b2")}),)
@@ -115,8 +115,8 @@ class Story:
         for host, reason in reasons.items():
             await self._teller.disable(host, reason)
 
-    async def _refuse(self) -> None:
-        """Requests that are refused, by each kind of cause."""
+    async def _refuse(self, hosts: int) -> None:
+        """Requests that are refused, by each kind of cause. ``hosts``: of a rack."""
         group = await self._group()
         small = _FLAVORS[0]
         refused: Iterable[tuple[Flavor, int, dict[str, object]]] = (
@@ -125,7 +125,7 @@ class Story:
             (small, 1, {"required_traits": frozenset({"HW_CPU_X86_AVX512F"})}),
             (Flavor("pinned.four", 8, 8192, 40, {"hw:numa_nodes": "4"}), 1, {}),
             (Flavor("gpu8.large", 8, 32768, 80, {"pci_passthrough:alias": "a10:8"}), 1, {}),
-            (small, 12, {"group": group, "requested_destination": _in_rack("b2")}),
+            (small, hosts + 3, {"group": group, "requested_destination": _in_rack("b2")}),
             (small, 1, {"availability_zone": "zone-c"}),
             (small, 1, {"requested_destination": RequestedDestination(host="a2-01")}),
             (Flavor("r1.huge", 8, 200_000, 80), 3, {"requested_destination": _in_rack("a2")}),
