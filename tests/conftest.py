@@ -1,5 +1,6 @@
 """Databases and the nightly seed of all tests. The summary names the databases and the seed."""
 
+import gc
 import logging
 import os
 import signal
@@ -77,6 +78,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"FIRST names files that do not exist: {', '.join(gone)}")
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (first.get(item.path, len(first)), -tests[item.path], item.path))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of garbage collections: it stays, and is most of what there is."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

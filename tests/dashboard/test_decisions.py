@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from roost.dashboard.html.funnel import funnel
 from roost.dashboard.html.shell import Viewing
 from roost.dashboard.pages.decision import DECISION_PAGE
 from roost.dashboard.views.decision import decision_of
@@ -40,6 +41,23 @@ def test_the_funnel_goes_from_all_hosts_to_the_chosen_one(tmp_path: Path) -> Non
     [placed] = view.instances
     assert placed.attempts[0].host == view.shares[0].host.name
     assert [each.name for each in placed.alternates] == [each.host.name for each in view.shares[1:]]
+
+
+@pytest.mark.parametrize(
+    ("removed", "alone", "sole", "words"),
+    [
+        (344, 600, 344, "600 do not meet it, 344 only for this"),
+        (344, 600, 600, "600 do not meet it, all of them only for this"),
+        (12, 12, 12, "all of them only for this"),
+        (12, None, 5, "5 only for this"),
+    ],
+)
+def test_a_step_says_for_how_many_hosts_it_is_the_only_one(
+    removed: int, alone: int | None, sole: int, words: str
+) -> None:
+    known = FunnelStep(name="known", left=600)
+    step = FunnelStep(name="x", kind="filter", left=0, removed=removed, alone=alone, sole=sole)
+    assert f">{words}</small>" in str(funnel((known, step)))
 
 
 def test_the_shares_of_weighers_add_up_to_the_weight(tmp_path: Path) -> None:

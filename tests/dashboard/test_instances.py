@@ -233,6 +233,8 @@ def test_the_page_of_a_host_names_its_instances(tmp_path: Path) -> None:
             view = await client.view(f"/ui/hosts/{node}")
             assert uuid in {each["consumer"] for each in view["holders"]["holders"]}
             assert view["names"].get(uuid) == name
+            page = (await client.get(f"/ui/instances/{uuid}")).text
+            assert "&lt;" not in page
             page = (await client.get(f"/ui/hosts/{node}")).text
             assert (f'title="{uuid}"><bdi>{name}</bdi>' in page) is (name is not None)
 

@@ -238,6 +238,13 @@ def test_the_form_changes_the_levels_and_the_address(
     wait_for(lambda: stream.topics[-1] == ["layout", "levels:free:VCPU"])
 
 
+def test_what_changes_more_than_the_picture_loads_the_page_anew(page: Page) -> None:
+    page.evaluate("window.earlier = true")
+    page.get_by_label("Class").select_option("MEMORY_MB")
+    page.wait_for_url(re.compile(r"\bclass=MEMORY_MB\b"))
+    wait_for(lambda: page.evaluate("window.earlier") is None)
+
+
 def test_the_pointer_tells_the_place_at_once_and_the_name_at_rest(
     page: Page, page_server: PageServer
 ) -> None:

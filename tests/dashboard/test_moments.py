@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -181,5 +182,10 @@ async def _check_other_pages(client: DashboardClient, version: int, used: int) -
     for address in ("/ui/map", "/ui/hosts", f"/ui/instances/{held[0]['consumer']}"):
         page = await client.get(f"{address}?at={version}")
         assert page.status_code == 200 and "time-bar past" in page.text, address
+        # Nobody gets to the present without knowing, and nothing is done in the past.
+        [navigation] = re.findall(r'<ul class="nav-links">(.*?)</ul>', page.text, re.DOTALL)
+        for of_fleet in ("/ui", "/ui/map", "/ui/hosts"):
+            assert f'href="{of_fleet}?at={version}"' in navigation
+        assert "/ui/actions/" not in page.text, address
     gone = await client.get(f"/ui/hosts/{hosts[0]['node']}?at=1")
     assert gone.status_code == 404 and "there was no host" in gone.text

@@ -13,8 +13,9 @@ from cryptography import x509
 from roost.conductor.findings import findings_of_cell, findings_of_refusals, some_of
 from roost.dashboard.html.values import amount, percent
 from roost.dashboard.kept_views import MOST, KeptViews
-from roost.dashboard.views.attention import Attention, of_certificate, of_disks, worst_first
+from roost.dashboard.views.attention import Attention, of_builds, of_certificate, of_disks, worst_first
 from roost.model.inventory import Inventory
+from roost.records.summary import FailedBuilds
 from roost.server.all_in_one.layout import uniform_layout
 from support.certificates import make_authority
 from support.dashboards import DashboardClient, opened_dashboard
@@ -90,6 +91,16 @@ def test_a_cell_that_builds_nothing_fails_and_a_disabled_one_is_a_note() -> None
     [found] = findings_of_cell("a", "no_host_up", 1200, True, None)
     assert found.says == "none of its 1,200 hosts is up: nothing is built or deleted there"
     assert [each.level for each in findings_of_cell("a", "up", 3, False, "old")] == ["note"]
+
+
+def test_failed_builds_are_told_and_a_host_that_has_many_by_its_name() -> None:
+    few = [FailedBuilds(f"h{number}", "", 1) for number in range(22)]
+    assert of_builds([]) == []
+    assert [(each.level, each.says) for each in of_builds(few)] == [
+        ("note", "22 failed in 24 h, on 22 hosts")
+    ]
+    [many] = of_builds([*few, FailedBuilds("bad", "", 9)])
+    assert (many.level, many.says) == ("look", "31 failed in 24 h, on 23 hosts, 9 of them on bad")
 
 
 def test_many_refusals_are_the_clouds_and_few_the_users() -> None:

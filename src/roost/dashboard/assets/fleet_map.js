@@ -159,6 +159,7 @@ export class FleetMap {
       if (action === "fit") this.view.fit();
       this.moved();
     });
+    this.shown = this.chosen();
     this.form?.addEventListener("change", () => this.changeForm());
     this.form?.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -221,8 +222,17 @@ export class FleetMap {
       if (name) address.searchParams.delete(name);
     }
     for (const [name, value] of this.fields()) if (value) address.searchParams.append(name, value);
+    // A colour changes the picture alone; all else the numbers and tables around it as well.
+    if (this.chosen() !== this.shown) return location.assign(address);
     history.replaceState(history.state, "", address);
     await this.attempt(() => this.readLevels());
+  }
+
+  /** What the form chooses besides the colour. */
+  chosen() {
+    const fields = this.fields();
+    fields.delete("color");
+    return String(fields);
   }
 
   moved() {

@@ -70,9 +70,8 @@ def _about(step: FunnelStep) -> h.Node:
     if step.alone is not None and step.alone > step.removed:
         said.append(f"{number(step.alone)} do not meet it")
     if step.sole:
-        said.append(
-            "all of them only for this" if step.sole == step.removed else f"{number(step.sole)} only for this"
-        )
+        every = step.sole == max(step.removed, step.alone or 0)
+        said.append("all of them only for this" if every else f"{number(step.sole)} only for this")
     names = _names(step.hosts)
     if not said and names is None:
         return None
@@ -96,7 +95,7 @@ def _quiet(steps: Sequence[FunnelStep], whole: int) -> h.Element:
         h.span(".funnel-name.muted")[
             h.details[h.summary[title], h.ul(".bullets")[names]]
             if title
-            else [step_name(steps[0]), " removed none"]
+            else [step_name(steps[0]), ": removed none"]
         ],
         bar([(max(100 * left / whole, _LEAST) if left else 0, "bar-allocated")], "", kind="thin"),
         h.span(".funnel-count.num.muted")[number(left)],

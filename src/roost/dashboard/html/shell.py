@@ -25,6 +25,9 @@ NAVIGATION = (
 )
 """Title, icon and address of each page in the navigation, and whether it is for users of a project too."""
 
+_OF_FLEET = (addresses.ROOT, addresses.MAP, addresses.HOSTS)
+"""Pages of the navigation that are as of a moment, like those that lead to them."""
+
 _STYLES = ("roost.css", "figures.css")
 _HTMX = ("vendor/hx-csp.min.js",)
 _HTMX_CONFIG = (
@@ -136,6 +139,11 @@ def _scripts(viewing: Viewing) -> h.Node:
     ]
 
 
+def _then(viewing: Viewing, address: str) -> str:
+    """Return the address of a page as of the moment that is shown, if the page has a past."""
+    return addresses.with_query(address, at=viewing.at) if address in _OF_FLEET else address
+
+
 def _script(name: str) -> h.Element:
     """Return a script: our own are modules, those of packages are not."""
     if name.startswith("vendor/"):
@@ -145,7 +153,11 @@ def _script(name: str) -> h.Element:
 
 def _navigation(viewing: Viewing, here: str) -> h.Node:
     links = [
-        h.li[h.a(href=address, aria_current="page" if address == here else None)[icon(drawn), title]]
+        h.li[
+            h.a(href=_then(viewing, address), aria_current="page" if address == here else None)[
+                icon(drawn), title
+            ]
+        ]
         for title, drawn, address, of_projects in NAVIGATION
         if viewing.operator or of_projects
     ]

@@ -131,7 +131,8 @@ def _new_instances(each: ListedCell) -> h.Node:
 
 
 def _processes(view: CellsView) -> h.Element:
-    heads = ["Process", "State", "Kind", "Machine", "Cell", "Since (UTC)", "Version", "Holders"]
+    heads: list[h.Node] = ["Process", "State", "Kind", "Machine", "Cell", "Since (UTC)"]
+    heads += [h.th(".num", scope="col")[each] for each in ("Version", "Holders")]
     return h.section(".card.flush", aria_labelledby="processes")[
         h.div(".section-head")[
             h.h2("#processes")["Processes"],

@@ -49,10 +49,7 @@ def _decision(view: DecisionView, viewing: Viewing) -> h.Node:
                 " · ",
                 moment(view.at),
                 " UTC",
-                " · decided",
-                # A clock that was set back, or stands still, has measured nothing.
-                f" in {1000 * view.seconds:,.1f} ms" if view.seconds > 0 else None,
-                f" on commit {number(view.version)}" if view.version is not None else None,
+                _decided(view),
             ],
             crumbs=(("Decisions", DECISIONS),),
             actions=_actions(view, viewing),
@@ -64,6 +61,13 @@ def _decision(view: DecisionView, viewing: Viewing) -> h.Node:
         _without(view, viewing),
         columns([_asked(view)], [_warnings(view)]),
     ]
+
+
+def _decided(view: DecisionView) -> str | None:
+    # A clock that was set back, or stands still, has measured nothing.
+    took = f" in {1000 * view.seconds:,.1f} ms" if view.seconds > 0 else ""
+    on = f" on commit {number(view.version)}" if view.version is not None else ""
+    return f" · decided{took}{on}" if took or on else None
 
 
 def _actions(view: DecisionView, viewing: Viewing) -> h.Node:
@@ -105,7 +109,7 @@ def _story(view: DecisionView) -> h.Node:
     funnel_card = (
         view.funnel
         and h.section(".card", aria_labelledby="funnel")[
-            h.h2("#funnel")["From all hosts to one" if view.shares else "From all hosts to none"],
+            h.h2("#funnel")[_to(view)],
             funnel(view.funnel),
         ]
     )
@@ -117,6 +121,13 @@ def _story(view: DecisionView) -> h.Node:
     )
     misses = near_misses(view.refusal.misses) if view.refusal else None
     return columns([funnel_card or None], [shares or None, misses])
+
+
+def _to(view: DecisionView) -> str:
+    """Return where the funnel leads to."""
+    if not view.shares:
+        return "From all hosts to none"
+    return "From all hosts to one" if len(view.instances) == 1 else "From all hosts to the chosen ones"
 
 
 def columns(first: list[h.Node], second: list[h.Node]) -> h.Node:

@@ -157,7 +157,7 @@ def _binds(row: FlavorRow) -> h.Node:
     shown = []
     for position, each in enumerate(row.causes):
         cause = each.cause
-        words: h.Node = h.bdi[cause.text]
+        words: h.Node = ["hosts that ", h.bdi[cause.text]]
         if cause.resource_class is not None and cause.wanted is not None:
             name = cause.resource_class
             words = [h.bdi[name], f": {amount(name, cause.free or 0)} of {amount(name, cause.wanted)} free"]

@@ -263,18 +263,16 @@ def _row(view: FleetMapView, each: HostGroupRow) -> h.Element:
         for title, value in (("Zone", each.zone), ("Rack", each.rack), ("Cell", each.cell))
         if value is not None
     ]
-    (first_title, first), *rest = places
+    shown = [(title, name(value) if value else _nowhere(title)) for title, value in places]
+    # The whole row is one place: its last and narrowest name leads to its hosts.
+    shown[-1] = shown[-1][0], h.a(href=_hosts_of(view, each))[shown[-1][1]]
+    (first_title, first), *rest = shown
     share = percent(each.used, each.capacity)
     words = f"{amount(of, each.used)} of {amount(of, each.capacity)} used"
     bad = each.down + each.disabled
     return h.tr[
-        h.th(scope="row", data_label=first_title)[
-            h.a(href=_hosts_of(view, each))[name(first) if first else _nowhere(first_title)]
-        ],
-        [
-            cell(title, name(value) if value else h.span(".muted")[f"no {title.lower()}"])
-            for title, value in rest
-        ],
+        h.th(scope="row", data_label=first_title)[first],
+        [cell(title, value) for title, value in rest],
         cell("Hosts", number(each.hosts), numeric=True),
         cell(
             "Not up",

@@ -43,6 +43,14 @@ from roost.web.policy import Rule
 MARKS: Final[dict[HostState, str]] = {"up": "ok", "disabled": "off", "down": "fails"}
 """The mark of each state of a host."""
 
+_SORTS: Final = (
+    ("name", "by name"),
+    ("used", "most used first"),
+    ("free", "most free first"),
+    ("state", "by state"),
+    ("failures", "most failed builds first"),
+)
+
 NO_HOST: Final = (
     "There is no host yet",
     "A host appears here when its agent reports, or when placement has a provider for it.",
@@ -95,7 +103,9 @@ def _form(view: HostsView) -> h.Node:
         )
         if view.known_classes
         else None,
-        kept=[("sort", None if view.sort == "name" else view.sort), ("at", view.past)],
+        # Where rows are cards there are no heads to sort by.
+        h.div(".narrow-only")[choice_field("sort", "Sort", view.sort, _SORTS, every=None)],
+        kept=[("at", view.past)],
     )
 
 

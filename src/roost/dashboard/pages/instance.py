@@ -48,7 +48,8 @@ def _instance(view: InstanceView, viewing: Viewing) -> h.Node:
 
 
 def _actions(view: InstanceView, viewing: Viewing) -> h.Node:
-    return deletion_link(viewing, view.uuid) if view.deletable else None
+    # A page of the past changes nothing.
+    return deletion_link(viewing, view.uuid) if view.deletable and viewing.at is None else None
 
 
 def _notices(view: InstanceView) -> h.Node:
@@ -137,18 +138,18 @@ def _answer(view: InstanceView) -> h.Node:
         return None
     when = weekday_moment(view.asked)
     if view.asked > view.now:
-        return h.div(".notice.state-look", role="status")[h.p[when, " is yet to come."]]
+        return h.div(".notice.state-look", role="status")[h.p[when, " UTC is yet to come."]]
     then = view.then
     if then is not None:
         ran = then.ran is not None and then.ran <= view.asked
         what = " it ran on " if ran else " it was being built on "
         return h.div(class_=f"notice state-{'ok' if ran else 'note'}", role="status")[
-            h.p["On ", when, what, h.strong[_host(then)], "."]
+            h.p["On ", when, " UTC", what, h.strong[_host(then)], "."]
         ]
     first = view.history.actions[0].started_at if view.history.actions else None
     before = first is not None and view.asked < first
     why = " it did not exist yet." if before else " it was on no host."
-    return h.div(".notice.state-off", role="status")[h.p["On ", when, why]]
+    return h.div(".notice.state-off", role="status")[h.p["On ", when, " UTC", why]]
 
 
 def _stay(stay: HostStay, view: InstanceView) -> h.Element:
@@ -163,7 +164,7 @@ def _stay(stay: HostStay, view: InstanceView) -> h.Element:
             "Until",
             weekday_moment(stay.ended) if stay.ended else "now",
             " ",
-            h.span(".muted.nowrap")[f"({lasted})"],
+            lasted,
         ),
         cell("Host", _host(stay)),
         cell("Cell", cell_link(stay.cell)),
@@ -211,7 +212,7 @@ def _facts(view: InstanceView, viewing: Viewing) -> h.Element:
             shown.append(("Placed by", h.a(href=addresses.decision(instance.run))["its decision"]))
     shown.append(("UUID", h.bdi(".mono")[view.uuid]))
     return h.section(".card", aria_labelledby="facts")[
-        h.h2("#facts")["Facts"],
+        h.h2("#facts")["Facts" if viewing.at is None else "Facts now"],
         h.dl(".facts")[[(h.dt[title], h.dd[value]) for title, value in shown]],
         viewing.operator
         and h.p[h.a(href=addresses.with_query(addresses.EVENTS, instance=view.uuid))["Its events"]],

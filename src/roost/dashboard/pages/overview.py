@@ -33,7 +33,7 @@ MOST_PLACES = 12
 
 def _overview(view: OverviewView, viewing: Viewing) -> h.Node:
     if view.past:
-        return _past(view)
+        return _past(view, viewing.at)
     worst = view.attention[0].level if view.attention else "ok"
     lead = {
         "fails": "Something fails now.",
@@ -46,12 +46,12 @@ def _overview(view: OverviewView, viewing: Viewing) -> h.Node:
             viewing,
             "overview",
             page_head("Overview", h.span(class_=f"state-{worst}")[lead]),
-            _figures(view),
+            _figures(view, None),
             h.div(".grid.side")[_attention(view), _decisions(view)],
-            _capacity(view),
+            _capacity(view, None),
             h.div(".grid.two")[
-                _places("Zones", "zone", view.zones),
-                _places("Cells", "cell", view.cells),
+                _places("Zones", "zone", view.zones, None),
+                _places("Cells", "cell", view.cells, None),
             ],
         ),
         _over_time(view),
@@ -75,13 +75,15 @@ def _over_time(view: OverviewView) -> h.Node:
     ]
 
 
-def _past(view: OverviewView) -> h.Node:
+def _past(view: OverviewView, at: str | None) -> h.Node:
     """The overview as of an earlier time: what was in use. The rest is not kept, or has pages of its own."""
     return h.div(".region")[
         page_head("Overview", "Capacity and use as of this moment, by the places that hosts have now."),
-        _figures(view),
-        _capacity(view),
-        h.div(".grid.two")[_places("Zones", "zone", view.zones), _places("Cells", "cell", view.cells)],
+        _figures(view, at),
+        _capacity(view, at),
+        h.div(".grid.two")[
+            _places("Zones", "zone", view.zones, at), _places("Cells", "cell", view.cells, at)
+        ],
         h.p(".muted")[
             "What needed attention then is not kept. "
             if view.up is not None
@@ -94,12 +96,12 @@ def _past(view: OverviewView) -> h.Node:
     ]
 
 
-def _figures(view: OverviewView) -> h.Node:
+def _figures(view: OverviewView, at: str | None) -> h.Node:
     by_name = {each.resource_class: each for each in view.classes}
-    figures: list[h.Node] = [_hosts(view)]
+    figures: list[h.Node] = [_hosts(view, at)]
     for name, title in (("VCPU", "VCPU used"), ("MEMORY_MB", "Memory used")):
         if name in by_name:
-            figures.append(_class_figure(title, by_name[name]))
+            figures.append(_class_figure(title, by_name[name], at))
     if view.instances is not None:
         active = view.instances.get("active", 0)
         others = ", ".join(f"{number(n)} {state}" for state, n in view.instances.items() if state != "active")
@@ -127,25 +129,26 @@ def _rate(count: int, minutes: int) -> tuple[str, str]:
     return f"{count / minutes:,.1f}", "/min"
 
 
-def _hosts(view: OverviewView) -> h.Node:
+def _hosts(view: OverviewView, at: str | None) -> h.Node:
+    hosts = addresses.with_query(addresses.HOSTS, at=at)
     if view.up is None or view.disabled is None:
-        return _figure("Hosts", addresses.HOSTS, number(view.hosts), "", "of those that are there now")
+        return _figure("Hosts", hosts, number(view.hosts), "", "of those that are there now")
     return _figure(
         "Hosts up",
-        addresses.HOSTS,
-        number(view.up),
+        hosts,
+        number(view.up - view.disabled),
         f"of {number(view.hosts)}",
         f"{number(view.hosts - view.up)} down, {number(view.disabled)} disabled",
-        use_bar(view.up, view.hosts, ""),
+        use_bar(view.up - view.disabled, view.hosts, ""),
     )
 
 
-def _class_figure(title: str, each: ClassCapacity) -> h.Node:
+def _class_figure(title: str, each: ClassCapacity, at: str | None) -> h.Node:
     name = each.resource_class
     note = f"{amount(name, each.used)} of {amount(name, each.capacity)}"
     return _figure(
         title,
-        addresses.with_query(addresses.MAP, **{"class": name}),
+        addresses.with_query(addresses.MAP, **{"class": name}, at=at),
         percent(each.used, each.capacity),
         "",
         note,
@@ -213,7 +216,7 @@ def _decisions(view: OverviewView) -> h.Node:
     ]
 
 
-def _capacity(view: OverviewView) -> h.Node:
+def _capacity(view: OverviewView, at: str | None) -> h.Node:
     if view.version is None:
         return h.section(".card.empty")[
             h.h2["No fleet here"],
@@ -234,13 +237,13 @@ def _capacity(view: OverviewView) -> h.Node:
                         h.th(".num", scope="col")["Providers"],
                     ]
                 ],
-                h.tbody[[_class_row(each) for each in view.classes]],
+                h.tbody[[_class_row(each, at) for each in view.classes]],
             ]
         ],
     ]
 
 
-def _class_row(each: ClassCapacity) -> h.Node:
+def _class_row(each: ClassCapacity, at: str | None) -> h.Node:
     name = each.resource_class
     share = percent(each.used, each.capacity)
     amounts = (
@@ -250,7 +253,7 @@ def _class_row(each: ClassCapacity) -> h.Node:
         ("Total", each.total),
     )
     return h.tr[
-        h.th(scope="row")[h.a(href=addresses.with_query(addresses.MAP, **{"class": name}))[name]],
+        h.th(scope="row")[h.a(href=addresses.with_query(addresses.MAP, **{"class": name}, at=at))[name]],
         h.td(data_label="Use")[
             h.span(".bar-line")[
                 use_bar(each.used, each.capacity, f"{share} of the capacity used"), h.span(".num")[share]
@@ -266,7 +269,7 @@ def _legend() -> h.Node:
     return h.ul(".legend")[[h.li[swatch(kind), text] for kind, text in parts]]
 
 
-def _places(title: str, kind: str, places: Sequence[PlaceCapacity]) -> h.Node:
+def _places(title: str, kind: str, places: Sequence[PlaceCapacity], at: str | None) -> h.Node:
     if not places:
         return None
     names = [name for name in MAIN_CLASSES if any(name in each.classes for each in places)][:3]
@@ -282,19 +285,23 @@ def _places(title: str, kind: str, places: Sequence[PlaceCapacity]) -> h.Node:
                         [h.th(scope="col")[name] for name in names],
                     ]
                 ],
-                h.tbody[[_place_row(each, kind, names) for each in first]],
+                h.tbody[[_place_row(each, kind, names, at) for each in first]],
             ]
         ],
-        h.p(".card-part")[h.a(href=addresses.MAP)[f"{number(len(rest))} more {title.lower()} are on the map"]]
+        h.p(".card-part")[
+            h.a(href=addresses.with_query(addresses.MAP, at=at))[
+                f"{number(len(rest))} more {title.lower()} are on the map"
+            ]
+        ]
         if rest
         else None,
     ]
 
 
-def _place_row(each: PlaceCapacity, kind: str, names: Sequence[str]) -> h.Node:
+def _place_row(each: PlaceCapacity, kind: str, names: Sequence[str], at: str | None) -> h.Node:
     return h.tr[
         h.th(scope="row")[
-            h.a(href=addresses.with_query(addresses.MAP, **{kind: each.name}))[shown_name(each.name)]
+            h.a(href=addresses.with_query(addresses.MAP, **{kind: each.name}, at=at))[shown_name(each.name)]
         ],
         h.td(".num", data_label="Hosts up")[
             number(each.hosts) if each.up is None else f"{number(each.up)} of {number(each.hosts)}"

@@ -2,7 +2,7 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,11 +27,11 @@ from roost.conductor.hosts.watch import held_back_by
 from roost.dashboard import addresses
 from roost.dashboard.fleet.criteria import NOWHERE
 from roost.dashboard.fleet.hosts import HostsNow
-from roost.dashboard.html.values import text_of_moment
+from roost.dashboard.html.values import counted, text_of_moment
 from roost.dashboard.service import CloudReads
 from roost.ledger import Ledger
 from roost.model.service_version import FEATURES
-from roost.records.summary import RunSummary
+from roost.records.summary import FailedBuilds, RunSummary
 from roost.scheduler.nodes.host_states import DOWN
 from roost.state.api_database.audit import read_audit_state
 
@@ -40,6 +40,9 @@ LAG_SECONDS: Final = 5.0
 
 CERTIFICATE_DAYS: Final = 21.0
 """Days before the end of a certificate from which it is told."""
+
+MANY_BUILDS: Final = 5
+"""Failed builds on one host in a day from which somebody should look at it."""
 
 FULL_SHARE: Final = 0.9
 """Share of a disk in use from which it is told."""
@@ -107,6 +110,19 @@ def of_refusals(summary: RunSummary, minutes: int) -> list[Attention]:
         _linked(each, href)
         for each in findings_of_refusals(refused, summary.runs, minutes, more=summary.more)
     ]
+
+
+def of_builds(failed: Sequence[FailedBuilds]) -> list[Attention]:
+    """Return the finding about builds that failed in the last day. ``failed``: by node."""
+    total = sum(each.number for each in failed)
+    if not total:
+        return []
+    worst = max(failed, key=lambda each: each.number)
+    says = f"{total:,} failed in 24 h, on {counted(len(failed), 'host')}"
+    if worst.number >= MANY_BUILDS:
+        says += f", {worst.number:,} of them on {worst.host}"
+    level: Level = "look" if worst.number >= MANY_BUILDS else "note"
+    return [Attention(level, "builds", says, addresses.with_query(addresses.HOSTS, sort="failures"))]
 
 
 async def of_audit(cloud: CloudReads) -> list[Attention]:

@@ -13,12 +13,13 @@ from roost.dashboard.fleet.hosts import HostsNow
 from roost.dashboard.service import DashboardService
 from roost.dashboard.views import attention
 from roost.dashboard.views.attention import Attention
+from roost.dashboard.views.hosts import failures_of_day
 from roost.fleet import Fleet
 from roost.model.vocabulary import is_custom
 from roost.records import RecordsError
 from roost.records.records import CountableRecords
 from roost.records.summary import RunSummary
-from roost.scheduler.nodes.host_states import DISABLED, DOWN
+from roost.scheduler.nodes.host_states import DISABLED, DOWN, UP
 from roost.storage import StorageError
 from roost.web.request import Request
 
@@ -100,6 +101,8 @@ async def _made(service: DashboardService) -> OverviewView:
         found += attention.of_processes(service.cloud)
     if runs is not None:
         found += attention.of_refusals(runs, MINUTES)
+    failed, _ = await failures_of_day(service)
+    found += attention.of_builds(failed or [])
     if service.ledger is not None:
         found += attention.of_ledger(service.ledger)
     now = await service.hosts.now()
@@ -189,7 +192,7 @@ def places(now: HostsNow, place_of: Sequence[str]) -> tuple[PlaceCapacity, ...]:
         found: list[int] = np.bincount(of_group, groups, len(names)).astype(np.int64).tolist()
         return found
 
-    hosts, up = summed(np.ones(len(now))), summed(now.states != DOWN)
+    hosts, up = summed(np.ones(len(now))), summed(now.states == UP)
     amounts: list[dict[str, tuple[int, int]]] = [{} for _ in names]
     for each in sorted(now.classes, key=class_order):
         used, capacity = summed(now.amounts(each).used), summed(now.amounts(each).capacity)
