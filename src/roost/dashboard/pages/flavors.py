@@ -94,7 +94,7 @@ def _row(row: FlavorRow, now: float, most: int) -> h.Element:
     age = "–" if fit is None else f"{duration(max(0.0, now - fit.at))} ago"
     return h.tr[
         h.th(scope="row")[
-            h.div[
+            h.div(".spec")[
                 h.a(".name", href=row.address)[h.bdi[flavor.name]],
                 h.div(".muted")[size_words(flavor)],
                 [_extra_spec(key, value) for key, value in flavor.extra_specs.items()],
