@@ -116,7 +116,13 @@ def _story(view: DecisionView) -> h.Node:
     shares = (
         view.shares
         and h.section(".card", aria_labelledby="weights")[
-            h.h2("#weights")["The best hosts"], weights(view.shares)
+            h.h2("#weights")["The best hosts"],
+            len(view.instances) > 1
+            and h.p(".muted")[
+                f"The first host is that of the first of {number(len(view.instances))} instances; "
+                "its alternates were weighed after all were placed."
+            ],
+            weights(view.shares),
         ]
     )
     misses = near_misses(view.refusal.misses) if view.refusal else None
