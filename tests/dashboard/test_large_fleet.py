@@ -17,7 +17,7 @@ pytestmark = pytest.mark.nightly
 HOSTS = 100_000
 
 FILES = ("map, layout", "map, levels", "series")
-"""What a page loads and nobody opens."""
+"""Addresses that pages load and nobody opens."""
 
 
 @pytest.fixture(scope="module")

@@ -230,9 +230,10 @@ def test_the_form_changes_the_levels_and_the_address(
     page: Page, fleet: MapFleet, stream: EventStreams
 ) -> None:
     ramp = page.evaluate(RAMP)
+    page.evaluate("window.earlier = true")
     page.get_by_label("Colour").select_option("free")
     expect(page.locator(".map-legend")).to_contain_text("VCPU free")
-    assert re.search(r"\?color=free&class=VCPU$", page.url)
+    assert re.search(r"\?by=free&class=VCPU$", page.url) and page.evaluate("window.earlier")
     host = next(host for host, value in enumerate(fleet.levels) if value < 16)
     assert colours(page, host) == [ramp[31 - fleet.levels[host]]]
     wait_for(lambda: stream.topics[-1] == ["layout", "levels:free:VCPU"])

@@ -19,8 +19,8 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Flee
 <div class="map" data-map data-layout-url="/ui/map/layout" data-levels-url="/ui/map/levels"
  data-host-url="/ui/map/host" data-find-url="/ui/map/find">
 <div class="map-bar"><form class="filter-form" data-map-form>
-<div class="field"><label for="color">Colour</label>
-<select id="color" name="color"><option>used</option><option>free</option></select></div>
+<div class="field"><label for="by">Colour</label>
+<select id="by" name="by"><option>used</option><option>free</option></select></div>
 <div class="field"><label for="class">Class</label>
 <select id="class" name="class"><option>VCPU</option><option>MEMORY_MB</option></select></div></form>
 <form class="filter-form" data-map-search role="search">
@@ -84,13 +84,13 @@ class MapFleet:
         if query["layout"] != self.layout:
             return Reply(headers={"X-Roost-Layout": self.layout})
         levels = bytes(self.levels)
-        if query.get("color") == "free":
+        if query.get("by") == "free":
             levels = bytes(31 - value if value < 32 else value for value in levels)
         headers = {
             "X-Roost-Commit": str(self.commit),
             "X-Roost-Layout": self.layout,
-            "X-Roost-Topic": TOPIC.replace("used", query.get("color", "used")),
-            "X-Roost-Scale": json.dumps({**SCALE, "title": f"VCPU {query.get('color', 'used')}"}),
+            "X-Roost-Topic": TOPIC.replace("used", query.get("by", "used")),
+            "X-Roost-Scale": json.dumps({**SCALE, "title": f"VCPU {query.get('by', 'used')}"}),
         }
         return Reply(levels, "application/octet-stream", headers=headers)
 

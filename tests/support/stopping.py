@@ -15,10 +15,10 @@ def stopped(server: ServerProcess) -> Iterator[None]:
     """Stop a server's processes with SIGSTOP, wait until they stand still, and continue them at the end."""
     pids = [server.pid]
     os.kill(server.pid, signal.SIGSTOP)
-    wait_for(lambda: _stands_still(server.pid))
-    # PostgreSQL has a process for each connection. The one that makes them is stopped by now.
-    pids += [int(pid) for pid in Path(f"/proc/{pids[0]}/task/{pids[0]}/children").read_text().split()]
     try:
+        wait_for(lambda: _stands_still(server.pid))
+        # PostgreSQL has a process for each connection. The one that makes them is stopped by now.
+        pids += [int(pid) for pid in Path(f"/proc/{pids[0]}/task/{pids[0]}/children").read_text().split()]
         for pid in pids[1:]:
             _send(pid, signal.SIGSTOP)
         wait_for(lambda: all(map(_stands_still, pids)))
@@ -29,7 +29,7 @@ def stopped(server: ServerProcess) -> Iterator[None]:
 
 
 def _stands_still(pid: int) -> bool:
-    """Whether each thread has stopped or ended: on a busy machine one may still answer for a while."""
+    """Return whether each thread has stopped or ended: on a busy machine one may still answer for a while."""
     return all(_state(task) in "TZX" for task in Path(f"/proc/{pid}/task").glob("*/stat"))
 
 

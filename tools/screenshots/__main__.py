@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from playwright.sync_api import Error
+
 from screenshots.camera import opened_browser, take_picture
 from screenshots.errors import NoScreenshots
 from screenshots.subjects import SUBJECTS
@@ -20,11 +22,14 @@ def take_pictures() -> dict[str, bytes]:
     # The browser comes first: it takes a second, and says at once if it is missing.
     with opened_browser() as browser, TemporaryDirectory(prefix="roost-screenshots-") as folder:
         cloud = CloudProcess(Path(folder), "screenshots.cloud", paths=[ROOT / "tools"])
-        with cloud, cloud.client() as client:
-            return {
-                f"dashboard-{subject.name}.png": take_picture(browser, client, cloud.origin, subject)
-                for subject in SUBJECTS
-            }
+        try:
+            with cloud, cloud.client() as client:
+                return {
+                    f"dashboard-{subject.name}.png": take_picture(browser, client, cloud.origin, subject)
+                    for subject in SUBJECTS
+                }
+        except (AssertionError, Error) as error:  # the cloud does not start, or a chart is never drawn
+            raise NoScreenshots(f"the cloud cannot be pictured: {error}") from error
 
 
 def main(folder: Path) -> int:

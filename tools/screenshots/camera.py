@@ -23,12 +23,12 @@ MOST_BYTES: Final = 200_000
 
 _LIVE: Final = """() => !document.querySelector("[data-live-topic], [data-live-want]")
   || document.querySelector("[data-live-state]")?.dataset.state === "live" """
-"""Whether the page, if anything in it is live, gets the events of the cloud."""
+"""Returns true once the page, if anything in it is live, gets the events of the cloud."""
 
 _QUIET: Final = """(drawn) => document.fonts.status === "loaded" && !document.querySelector(".htmx-request")
   && (!drawn || [...document.querySelectorAll(".chart, [data-map]")].every((each) =>
     each.matches(drawn) || each.querySelector(drawn)))"""
-"""Whether nothing is being loaded, and scripts have drawn all that they draw."""
+"""Returns true once nothing is being loaded, and scripts have drawn all that they draw."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What has happened in the pictured cloud until its clock stands still."""
+"""The history of the pictured cloud until its clock stands still."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ class PicturedDay:
     """Tells a system what happens in it in a day."""
 
     def __init__(self, system: System, clock: SteppedClock) -> None:
-        self._teller = Storyteller(system, clock, _PROJECTS)
+        self._teller = Storyteller(system, _PROJECTS)
         self._clock = clock
         self._random = Random(20)
 

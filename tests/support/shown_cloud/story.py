@@ -41,7 +41,7 @@ class Story:
     """Tells a system what happens in it. ``hostile``: some names are hostile."""
 
     def __init__(self, system: System, clock: SteppedClock, *, hostile: bool = True) -> None:
-        self._teller = Storyteller(system, clock, _PROJECTS)
+        self._teller = Storyteller(system, _PROJECTS)
         self._clock = clock
         self._hostile = hostile
         self._random = self._teller.random

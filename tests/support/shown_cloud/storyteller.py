@@ -60,12 +60,11 @@ class SteppedClock:
 class Storyteller:
     """Lets things happen in a system. A context manager.
 
-    ``clock``: of the system. ``projects``: one of them makes each request that names none.
+    ``projects``: one of them makes each request that names none.
     """
 
-    def __init__(self, system: System, clock: SteppedClock, projects: tuple[str, ...]) -> None:
+    def __init__(self, system: System, projects: tuple[str, ...]) -> None:
         self._system = system
-        self.clock = clock
         self.random = random.Random(42)
         self._projects = projects
         self._requests = 0

@@ -40,7 +40,7 @@ class DashboardLoad(msgspec.Struct, frozen=True):
     """The amounts of a measurement.
 
     ``views``: of each page, after the first one. ``viewers``: of overview and map, half of them each.
-    ``commits``: whose events are waited for. ``decisions``: that the pages of decisions are of.
+    ``commits``: whose events are waited for. ``decisions``: the number of those that are recorded before.
     """
 
     views: int = 30

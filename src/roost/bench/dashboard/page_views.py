@@ -104,7 +104,7 @@ def page_rows(opened: OpenDashboard, views: int) -> list[dict[str, Any]]:
     used: dict[str, list[float]] = {name: [] for name in opened.pages()}
     claims, browser = SingleClaims(opened), opened.browser()
     for number in range(views + 1):
-        if number > 1:
+        if number:
             time.sleep(KEPT_SECONDS)
         for name, address in opened.pages().items():
             claims.make()

@@ -228,10 +228,10 @@ export class FleetMap {
     await this.attempt(() => this.readLevels());
   }
 
-  /** What the form chooses besides the colour. */
+  /** Return the fields of the form without the colour. */
   chosen() {
     const fields = this.fields();
-    fields.delete("color");
+    fields.delete("by");
     return String(fields);
   }
 

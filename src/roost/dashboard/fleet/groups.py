@@ -69,9 +69,8 @@ class HostGroups:
         columns = [every, now.states == DOWN, now.states == DISABLED, *amounts]
         if chosen is not None:
             columns = [column * chosen for column in columns]
-        summed = map(self._summed, columns)
-        self.hosts, self.down, self.disabled = next(summed), next(summed), next(summed)
-        self.capacity, self.used, self.reserved, self.total = summed
+        counts = map(self._summed, columns)
+        self.hosts, self.down, self.disabled, self.capacity, self.used, self.reserved, self.total = counts
         share = np.where(amounts.capacity > 0, amounts.used / np.maximum(amounts.capacity, 1), _NO_CLASS)
         self._share = share if chosen is None else np.where(chosen, share, _NO_CLASS)
         self._best: Float64 = np.maximum.reduceat(self._share, self._starts) if parts else np.zeros(0)

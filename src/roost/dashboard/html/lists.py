@@ -7,6 +7,7 @@ from typing import Final, Literal
 import htpy as h
 from markupsafe import Markup
 
+from roost.dashboard.addresses import with_query
 from roost.dashboard.html.values import number
 
 Order = Literal["ascending", "descending"]
@@ -95,13 +96,13 @@ def suggestions(known: tuple[str, ...]) -> Markup:
     return Markup(h.fragment[[h.option(value=each) for each in known]])
 
 
-def search_form(path: str, *fields: h.Node, kept: Iterable[tuple[str, str | None]] = ()) -> h.Element:
+def search_form(path: str, *fields: h.Node, kept: Sequence[tuple[str, str | None]] = ()) -> h.Element:
     """Return a form that loads a list anew. ``kept``: further parameters of its address."""
     return h.form(".filter-form", action=path, role="search", aria_label="This list")[
         [h.input(type="hidden", name=name, value=value) for name, value in kept if value],
         fields,
         h.button(".button", type="submit")["Show"],
-        h.a(".button.quiet", href=path)["Clear"],
+        h.a(".button.quiet", href=with_query(path, **dict(kept)))["Clear"],
     ]
 
 

@@ -26,7 +26,7 @@ NAVIGATION = (
 """Title, icon and address of each page in the navigation, and whether it is for users of a project too."""
 
 _OF_FLEET = (addresses.ROOT, addresses.MAP, addresses.HOSTS)
-"""Pages of the navigation that are as of a moment, like those that lead to them."""
+"""Pages of the navigation that can be shown as of a moment, which their links keep."""
 
 _STYLES = ("roost.css", "figures.css")
 _HTMX = ("vendor/hx-csp.min.js",)

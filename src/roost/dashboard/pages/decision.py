@@ -224,7 +224,7 @@ def _rows(placed: PlacedInstance, seen: bool) -> list[h.Element]:
                 else None,
                 cell("Result", state_mark(attempt_state(each.result))),
                 cell("Began", moment(each.at)),
-                cell("Took", "–" if end is None else duration(end - each.at), numeric=True),
+                cell("Took", "–" if end is None or end <= each.at else duration(end - each.at), numeric=True),
                 cell(
                     "Reason, alternates",
                     h.span[h.bdi[each.reason]] if each.reason else None,

@@ -291,7 +291,9 @@ def _row(view: FleetMapView, each: HostGroupRow) -> h.Element:
         cell(
             "Fullest host",
             [
-                h.a(href=addresses.host(each.fullest_node))[name(each.fullest)],
+                h.a(href=addresses.with_query(addresses.host(each.fullest_node), at=view.past))[
+                    name(each.fullest)
+                ],
                 " ",
                 h.span(".muted.num")[f"{100 * (each.fullest_share or 0):.0f} %"],
             ]

@@ -72,11 +72,13 @@ def _past(view: HostPageView, past: PastOfHost) -> h.Node:
 
 
 def _crumbs(view: HostPageView) -> tuple[tuple[str, str], ...]:
-    trail = [("Hosts", addresses.HOSTS)]
+    at = view.at_asked
+    trail = [("Hosts", addresses.with_query(addresses.HOSTS, at=at))]
     if view.zone:
-        trail.append((view.zone, addresses.with_query(addresses.HOSTS, zone=view.zone)))
+        trail.append((view.zone, addresses.with_query(addresses.HOSTS, zone=view.zone, at=at)))
     if view.rack:
-        trail.append((view.rack, addresses.with_query(addresses.HOSTS, zone=view.zone, rack=view.rack)))
+        of_rack = addresses.with_query(addresses.HOSTS, zone=view.zone, rack=view.rack, at=at)
+        trail.append((view.rack, of_rack))
     return tuple(trail)
 
 
@@ -234,9 +236,7 @@ def _holders(view: HostPageView) -> h.Node:
             holders.total,
             holders.page,
             HOLDERS_ON_A_PAGE,
-            lambda page: addresses.with_query(
-                addresses.host(view.node), page=page, at=None if view.past is None else view.past.asked
-            ),
+            lambda page: addresses.with_query(addresses.host(view.node), page=page, at=view.at_asked),
             label="Pages of consumers",
         ),
     ]

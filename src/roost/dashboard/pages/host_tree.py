@@ -50,16 +50,20 @@ def use_section(view: HostPageView) -> h.Node:
         table(
             "Capacity and use",
             ["Class", "Use", *(head(each, numeric=True) for each in _AMOUNTS)],
-            [_sum_row(resource_class, *each) for resource_class, each in sums.items()],
+            [_sum_row(view, resource_class, *each) for resource_class, each in sums.items()],
         ),
     ]
 
 
-def _sum_row(resource_class: str, used: int, capacity: int, reserved: int, total: int) -> h.Element:
+def _sum_row(
+    view: HostPageView, resource_class: str, used: int, capacity: int, reserved: int, total: int
+) -> h.Element:
     share = percent(used, capacity)
     return h.tr[
         h.th(scope="row", data_label="Class")[
-            h.a(href=addresses.with_query(addresses.MAP, **{"class": resource_class}))[resource_class]
+            h.a(href=addresses.with_query(addresses.MAP, **{"class": resource_class}, at=view.at_asked))[
+                resource_class
+            ]
         ],
         cell(
             "Use",
@@ -95,10 +99,10 @@ def tree_section(view: HostPageView) -> h.Node:
             h.h2("#tree")["Provider tree"],
             h.span(".muted.num")[f"{number(len(own))} provider{'s' if len(own) > 1 else ''}"],
         ],
-        _branches(own),
+        _branches(own, view.at_asked),
         [
             h.h3["Shared with it by aggregates"],
-            h.ul(".tree")[[h.li[_provider(each)] for each in shared]],
+            h.ul(".tree")[[h.li[_provider(each, view.at_asked)] for each in shared]],
         ]
         if shared
         else None,
@@ -106,7 +110,7 @@ def tree_section(view: HostPageView) -> h.Node:
     ]
 
 
-def _branches(providers: list[ProviderRow]) -> h.Node:
+def _branches(providers: list[ProviderRow], at: str | None) -> h.Node:
     """Return nested lists of providers, which come each after its parent."""
 
     def level(place: int, depth: int) -> tuple[list[h.Node], int]:
@@ -114,13 +118,13 @@ def _branches(providers: list[ProviderRow]) -> h.Node:
         while place < len(providers) and providers[place].depth == depth:
             each = providers[place]
             below, place = level(place + 1, depth + 1)
-            items.append(h.li[_provider(each), h.ul[below] if below else None])
+            items.append(h.li[_provider(each, at), h.ul[below] if below else None])
         return items, place
 
     return h.ul(".tree")[level(0, 0)[0]]
 
 
-def _provider(each: ProviderRow) -> h.Node:
+def _provider(each: ProviderRow, at: str | None) -> h.Node:
     return h.div(".provider")[
         h.div[
             h.span(".name", title=each.uuid)[name(each.name)],
@@ -128,7 +132,7 @@ def _provider(each: ProviderRow) -> h.Node:
             h.span(".muted.num")[f"generation {number(each.generation)}"],
         ],
         h.ul(".inventories")[[_inventory(one) for one in each.inventories]] if each.inventories else None,
-        _traits(each.traits),
+        _traits(each.traits, at),
         each.aggregates
         and h.details[
             h.summary(".muted")[f"{number(len(each.aggregates))} aggregates in placement"],
@@ -156,11 +160,12 @@ def _inventory(each: InventoryRow) -> h.Node:
     ]
 
 
-def _traits(traits: tuple[str, ...]) -> h.Node:
+def _traits(traits: tuple[str, ...], at: str | None) -> h.Node:
     if not traits:
         return None
     chips = [
-        h.li[h.a(".chip", href=addresses.with_query(addresses.MAP, trait=each))[each]] for each in traits
+        h.li[h.a(".chip", href=addresses.with_query(addresses.MAP, trait=each, at=at))[each]]
+        for each in traits
     ]
     if len(chips) <= _MOST_CHIPS:
         return h.ul(".chips")[chips]

@@ -146,7 +146,10 @@ def _failures_title(view: HostsView) -> str:
 
 def _nothing(view: HostsView) -> h.Node:
     if view.all_hosts:
-        return empty("No host meets the filter", h.a(href=addresses.HOSTS)["Show all hosts"])
+        return empty(
+            "No host meets the filter",
+            h.a(href=addresses.with_query(addresses.HOSTS, at=view.past))["Show all hosts"],
+        )
     return empty(*NO_HOST)
 
 

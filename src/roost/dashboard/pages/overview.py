@@ -136,10 +136,10 @@ def _hosts(view: OverviewView, at: str | None) -> h.Node:
     return _figure(
         "Hosts up",
         hosts,
-        number(view.up - view.disabled),
+        number(view.up),
         f"of {number(view.hosts)}",
-        f"{number(view.hosts - view.up)} down, {number(view.disabled)} disabled",
-        use_bar(view.up - view.disabled, view.hosts, ""),
+        f"{number(view.hosts - view.up - view.disabled)} down, {number(view.disabled)} disabled",
+        use_bar(view.up, view.hosts, ""),
     )
 
 

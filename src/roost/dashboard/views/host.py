@@ -105,6 +105,11 @@ class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
     past: PastOfHost | None = None
     names: dict[str, str] = {}
 
+    @property
+    def at_asked(self) -> str | None:
+        """The moment that was asked for, for links of the page; None: it is as of now."""
+        return None if self.past is None else self.past.asked
+
 
 async def host_view(service: DashboardService, req: Request, uuid: str) -> HostPageView:
     """Return a host as it is now. Raises `NotFound`."""

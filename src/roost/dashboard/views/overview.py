@@ -19,7 +19,7 @@ from roost.model.vocabulary import is_custom
 from roost.records import RecordsError
 from roost.records.records import CountableRecords
 from roost.records.summary import RunSummary
-from roost.scheduler.nodes.host_states import DISABLED, DOWN, UP
+from roost.scheduler.nodes.host_states import DISABLED, UP
 from roost.storage import StorageError
 from roost.web.request import Request
 
@@ -62,9 +62,10 @@ class OverviewView(msgspec.Struct, frozen=True, kw_only=True):
     """The overview.
 
     ``version``: the commit that it shows, None without a ledger. ``hosts``: all; ``up``, ``disabled``: of
-    these. ``instances``: their number by state, None without an API database. ``runs``: the decisions of the
-    last minutes, None if the records cannot be counted. ``unknown``: parts that could not be read, each with
-    the reason. ``past``: it is as of an earlier time; then ``up`` and ``disabled`` may be None.
+    these, without each other; the rest is down. ``instances``: their number by state, None without an API
+    database. ``runs``: the decisions of the last minutes, None if the records cannot be counted.
+    ``unknown``: parts that could not be read, each with the reason. ``past``: it is as of an earlier time;
+    then ``up`` and ``disabled`` may be None.
     """
 
     at: float
@@ -101,7 +102,9 @@ async def _made(service: DashboardService) -> OverviewView:
         found += attention.of_processes(service.cloud)
     if runs is not None:
         found += attention.of_refusals(runs, MINUTES)
-    failed, _ = await failures_of_day(service)
+    failed, why = await failures_of_day(service)
+    if why is not None and runs is not None:
+        unknown["failed builds"] = why
     found += attention.of_builds(failed or [])
     if service.ledger is not None:
         found += attention.of_ledger(service.ledger)
@@ -111,7 +114,7 @@ async def _made(service: DashboardService) -> OverviewView:
         at=now.at,
         version=now.version,
         hosts=len(now),
-        up=int((now.states != DOWN).sum()),
+        up=int((now.states == UP).sum()),
         disabled=int((now.states == DISABLED).sum()),
         instances=None if cells is None else _instances(cells),
         runs=runs,

@@ -14,7 +14,7 @@ from roost.dashboard.views.overview import (
     overview_view,
     places,
 )
-from roost.scheduler.nodes.host_states import DISABLED, DOWN
+from roost.scheduler.nodes.host_states import DISABLED, UP
 from roost.web.request import Request
 
 
@@ -34,8 +34,8 @@ async def _overview_at(service: DashboardService, at: str) -> OverviewView:
         at=then.at,
         version=then.version,
         hosts=int(then.existed.sum()),
-        up=int(((then.states != DOWN) & then.existed).sum()) if then.states_known else None,
-        disabled=int((then.states == DISABLED).sum()) if then.states_known else None,
+        up=int(((then.states == UP) & then.existed).sum()) if then.states_known else None,
+        disabled=int(((then.states == DISABLED) & then.existed).sum()) if then.states_known else None,
         instances=None,
         runs=None,
         minutes=0,

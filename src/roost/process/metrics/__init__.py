@@ -1,7 +1,7 @@
 """Metrics: counters, gauges and histograms of all processes, and their publication to Prometheus.
 
     instruments  counters, gauges and histograms, in the memory of one process
-    catalogue    every metric of Roost, as a row: name, help, labels, and the advice to operators
+    catalogue    every metric but those of the bridge, as a row: name, help, labels, advice to operators
     nova_bridge  the rows of the bridge to Nova
     publisher    publishes the values of one process, and of the process itself, once a second
     folder       the folder that the processes of a service publish to
@@ -15,6 +15,6 @@ never imports it.
 Why not the counters of prometheus_client: in its multiprocess mode each increment writes to a mapped file
 under a lock and takes 2 to 5 µs, and a claim makes a dozen of them.
 
-To add a metric: add a row to ``catalogue``, count where the event happens, and write the page with ``roost
-metrics``.
+To add a metric: add a row to ``catalogue`` or ``nova_bridge``, count where the event happens, and write the
+page with ``roost metrics``.
 """
