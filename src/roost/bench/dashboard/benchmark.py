@@ -114,8 +114,9 @@ TABLE: Final = BenchTable(
 ``first_ms``: the first view after the start. ``processor_ms``: the dashboard's processor time of a view, the
 median; other work on the machine does not lengthen it. ``wire_kb``: bytes of heads and bodies with gzip. Of a
 first paint, times and bytes are sums of all its requests. ``kept``: the rate of claims beside viewers,
-divided by that without them. ``share``: the processor time of the dashboard while claims came, divided by
-their time.
+divided by that without them. ``share``: the processor time of the dashboard from the first claim until a
+second and a half after the last one, divided by the time of the claims. ``events_per_second`` and
+``fetched_per_second``: of all viewers, while they viewed. ``failed``: claims by status.
 """
 
 

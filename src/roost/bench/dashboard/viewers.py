@@ -49,7 +49,7 @@ class ViewersPlan(msgspec.Struct, frozen=True):
 
 
 class ViewedPages(msgspec.Struct):
-    """The sums of all viewers.
+    """The sums of all viewers from the moment at which each stream had its first event: of ``seconds``.
 
     ``events`` and ``received``: events, and bytes of streams. ``fetched``: regions that were fetched again;
     ``failed``: those whose status was not 200. ``ended``: streams that ended while they were viewed.
@@ -60,6 +60,7 @@ class ViewedPages(msgspec.Struct):
     fetched: int = 0
     failed: int = 0
     ended: int = 0
+    seconds: float = 0.0
 
 
 def stream_address(topics: Sequence[str]) -> str:
@@ -77,8 +78,12 @@ async def view(plan: ViewersPlan, found: ViewedPages, ready: asyncio.Event, stop
     begun = asyncio.create_task(_all(each.begun for each in viewers))
     await asyncio.wait([begun, *tasks], return_when=asyncio.FIRST_COMPLETED)
     if begun.done():
+        found.events = found.received = found.fetched = found.failed = 0
+        loop = asyncio.get_running_loop()
+        since = loop.time()
         ready.set()
         await stopped.wait()
+        found.seconds = loop.time() - since
     found.ended = sum(task.done() for task in tasks)
     for task in (*tasks, begun):
         task.cancel()

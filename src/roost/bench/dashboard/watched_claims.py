@@ -42,13 +42,21 @@ class _Turns:
 
     @property
     def share(self) -> float:
-        """The share of one core that the dashboard used while claims came."""
+        """The share of one core that the dashboard used for the claims and their viewers."""
         return self.used / self.load.seconds
 
     @property
     def events(self) -> float:
-        """Events a second of all viewers."""
-        return sum(each.events for each in self.viewed) / self.load.seconds
+        """Events a second of all viewers, while they viewed."""
+        return self._rate(sum(each.events for each in self.viewed))
+
+    @property
+    def fetched(self) -> float:
+        """Regions that all viewers fetched again a second, while they viewed."""
+        return self._rate(sum(each.fetched for each in self.viewed))
+
+    def _rate(self, number: int) -> float:
+        return number / max(sum(each.seconds for each in self.viewed), 1e-9)
 
 
 def watched_rows(
@@ -148,6 +156,6 @@ def _row(view: str, watched: _Turns, alone: _Turns) -> dict[str, Any]:
         "share": watched.share,
         "share_alone": alone.share,
         "events_per_second": watched.events,
-        "fetched_per_second": sum(each.fetched for each in watched.viewed) / watched.load.seconds,
+        "fetched_per_second": watched.fetched,
         "failed": figures(watched.load).failed if len(watched.load.latencies) else {},
     }
