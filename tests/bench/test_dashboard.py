@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
 
 import pytest
 
@@ -80,11 +79,16 @@ def test_events_tell_their_commit():
 
 
 class Dashboard:
-    """A server of streams with ``ticks`` events at once, and of pages. It counts the requests by path."""
+    """A server of streams and of pages. It counts the requests by path.
 
-    def __init__(self, ticks: int, headers: Mapping[str, str] = {}) -> None:
+    A stream has ``ticks`` events: one half at once, the other half after ``fetches`` pages were fetched.
+    """
+
+    def __init__(self, ticks: int, fetches: int = 0) -> None:
         self.asked: Counter[str] = Counter()
         self._ticks = ticks
+        self._fetches = fetches
+        self._fetched = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -94,10 +98,15 @@ class Dashboard:
                 if path.startswith("/ui/live"):
                     writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
                     for number in range(self._ticks):
+                        if number == self._ticks // 2 and self._fetches:
+                            await writer.drain()
+                            await self._fetched.wait()
                         event = f"event: tick\ndata: {number}.0.a\n\n".encode()
                         writer.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
                 else:
                     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                    if self.asked[path] == self._fetches:
+                        self._fetched.set()
                 await writer.drain()
         except asyncio.IncompleteReadError:
             writer.close()
@@ -124,7 +133,7 @@ def viewed(dashboard: Dashboard, pages: tuple[ViewedPage, ...], events: int) -> 
 
 
 def test_a_viewer_fetches_a_region_once_in_its_pause_however_many_events_come():
-    dashboard = Dashboard(ticks=40)
+    dashboard = Dashboard(ticks=40, fetches=4)
     page = ViewedPage("/ui", (TICK,), regions=(60.0, 60.0))
     found = viewed(dashboard, (page, page), 80)
     assert (found.events, found.fetched, found.failed, found.ended) == (80, 4, 0, 0)

@@ -49,7 +49,7 @@ class ViewersPlan(msgspec.Struct, frozen=True):
 
 
 class ViewedPages(msgspec.Struct):
-    """The sums of all viewers from the moment at which each stream had its first event: of ``seconds``.
+    """The sums of all viewers, in ``seconds`` from their start to their end.
 
     ``events`` and ``received``: events, and bytes of streams. ``fetched``: regions that were fetched again;
     ``failed``: those whose status was not 200. ``ended``: streams that ended while they were viewed.
@@ -73,17 +73,16 @@ async def view(plan: ViewersPlan, found: ViewedPages, ready: asyncio.Event, stop
 
     ``ready`` is set once each stream has its first event. If one ends before, all end.
     """
+    loop = asyncio.get_running_loop()
+    since = loop.time()
     viewers = [_Viewer(plan, page, found) for page in plan.pages]
     tasks = [asyncio.create_task(each.run()) for each in viewers]
     begun = asyncio.create_task(_all(each.begun for each in viewers))
     await asyncio.wait([begun, *tasks], return_when=asyncio.FIRST_COMPLETED)
     if begun.done():
-        found.events = found.received = found.fetched = found.failed = 0
-        loop = asyncio.get_running_loop()
-        since = loop.time()
         ready.set()
         await stopped.wait()
-        found.seconds = loop.time() - since
+    found.seconds = loop.time() - since
     found.ended = sum(task.done() for task in tasks)
     for task in (*tasks, begun):
         task.cancel()
