@@ -155,6 +155,7 @@ def _row(view: str, watched: _Turns, alone: _Turns) -> dict[str, Any]:
         "kept": rate / rate_alone,
         "share": watched.share,
         "share_alone": alone.share,
+        "cost": watched.share - alone.share,
         "events_per_second": watched.events,
         "fetched_per_second": watched.fetched,
         "failed": figures(watched.load).failed if len(watched.load.latencies) else {},
