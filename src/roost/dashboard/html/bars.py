@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import htpy as h
+from markupsafe import Markup
 
 from roost.dashboard.html.values import amount, percent
 
@@ -31,10 +32,13 @@ def bar(parts: Sequence[tuple[float, str]], label: str, *, kind: str = "") -> h.
     at = 0.0
     for width, name in parts:
         if width > 0:
-            rects.append(_RECT(class_=name, x=f"{at:.2f}", y="0", width=f"{width:.2f}", height="8"))
+            # As text: a list has hundreds of them, and classes and numbers have nothing to escape.
+            rects.append(f'<rect class="{name}" x="{at:.2f}" y="0" width="{width:.2f}" height="8"></rect>')
         at += width
     named = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}
-    return h.svg(class_=["bar", kind], viewBox="0 0 100 8", preserveAspectRatio="none", **named)[rects]
+    return h.svg(class_=["bar", kind], viewBox="0 0 100 8", preserveAspectRatio="none", **named)[
+        Markup("".join(rects))
+    ]
 
 
 def use_share(resource_class: str, used: int, capacity: int) -> h.Node:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 import htpy as h
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from roost.dashboard.addresses import with_query
 from roost.dashboard.html.values import number
@@ -14,6 +14,10 @@ Order = Literal["ascending", "descending"]
 
 MOST_SUGGESTIONS: Final = 16
 """Lists of suggestions that are kept: those of the filters by rack, trait, aggregate and flavor."""
+
+
+MOST_TAGS: Final = 512
+"""Opening tags of cells that are kept: one for each column of each page."""
 
 
 def search_field(name: str, label: str, value: str | None, *, placeholder: str = "") -> h.Element:
@@ -131,11 +135,19 @@ def sorted_head(title: str, address: str, order: Order | None, *, numeric: bool 
     return h.th(class_="num" if numeric else None, scope="col", aria_sort=order)[link]
 
 
-def cell(label: str, *content: h.Node, numeric: bool = False) -> h.Element:
+def cell(label: str, *content: h.Node, numeric: bool = False) -> Markup:
     """Return a cell of a table. ``label``: the head of its column, for rows that are cards."""
     shown = [each for each in content if each]
     whole: h.Node = h.div[shown] if len(shown) > 1 else shown[0] if shown else None
-    return h.td(class_="num" if numeric else None, data_label=label)[whole]
+    inner = escape(whole) if isinstance(whole, str | h.Element) else Markup(h.fragment[whole])
+    # Most of the time of a page is that of its cells, whose tags are few.
+    return Markup(f"{_opened(label, numeric)}{inner}</td>")
+
+
+@lru_cache(MOST_TAGS)
+def _opened(label: str, numeric: bool) -> str:
+    """Return the opening tag of a cell."""
+    return str(h.td(class_="num" if numeric else None, data_label=label)).removesuffix("</td>")
 
 
 def pager(shown: int, what: str, first: str | None, following: str | None) -> h.Element:
