@@ -110,9 +110,11 @@ def search_form(path: str, *fields: h.Node, kept: Sequence[tuple[str, str | None
     ]
 
 
-def table(label: str, heads: Sequence[h.Node], rows: Iterable[h.Element]) -> h.Element:
+def table(
+    label: str, heads: Sequence[h.Node], rows: Iterable[h.Element], *, id: str | None = None
+) -> h.Element:
     """Return a table, whose rows are cards in a narrow window. ``heads``: cells of its head, or texts."""
-    return h.div(".table-wrap", tabindex="0", role="group", aria_label=label)[
+    return h.div(".table-wrap", id=id, tabindex="0", role="group", aria_label=label)[
         h.table(".table.stacks")[
             h.thead[h.tr[[h.th(scope="col")[each] if isinstance(each, str) else each for each in heads]]],
             # As text at once: an element is rendered through the generators of all elements around it.

@@ -62,10 +62,10 @@ def _list(view: FlavorsView, viewing: Viewing) -> h.Element:
         h.th(".num", scope="col")["Counted"],
     ]
     most = max((each.fit.answer.fits for each in view.flavors if each.fit and each.fit.answer), default=0)
-    rows = [_row(each, view.at, most) for each in view.flavors]
+    rows = [_row(each, place, view.at, most) for place, each in enumerate(view.flavors)]
     missing = sum(each.fit is None for each in view.flavors)
     return h.div(".region", id=_SECTION, aria_busy="true" if missing else None, **asking)[
-        table("Flavors", heads, rows) if rows else _nothing(view),
+        table("Flavors", heads, rows, id="flavors-table") if rows else _nothing(view),
         h.div(".pager")[
             h.span(role="status")[
                 counted(len(rows), "flavor")
@@ -85,7 +85,7 @@ def _nothing(view: FlavorsView) -> h.Node:
     return empty("No flavors yet", "They are those of recent requests and of present instances.")
 
 
-def _row(row: FlavorRow, now: float, most: int) -> h.Element:
+def _row(row: FlavorRow, place: int, now: float, most: int) -> h.Element:
     flavor, fit = row.flavor, row.fit
     answer = None if fit is None else fit.answer
     hosts: h.Node = None
@@ -95,7 +95,8 @@ def _row(row: FlavorRow, now: float, most: int) -> h.Element:
     return h.tr[
         h.th(scope="row")[
             h.div(".spec")[
-                h.a(".name", href=row.address)[h.bdi[flavor.name]],
+                # What has the focus keeps it by its id when the list is fetched anew.
+                h.a(".name", id=f"flavor-{place}", href=row.address)[h.bdi[flavor.name]],
                 h.div(".muted")[size_words(flavor)],
                 [_extra_spec(key, value) for key, value in flavor.extra_specs.items()],
             ]
