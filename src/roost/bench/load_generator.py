@@ -68,6 +68,16 @@ class LoadResult(msgspec.Struct, frozen=True):
     cpu: float
     connections: int
 
+    @property
+    def requests(self) -> int:
+        """The number of requests."""
+        return len(self.latencies) // array("d").itemsize
+
+    @property
+    def rate(self) -> float:
+        """Requests a second."""
+        return self.requests / max(self.seconds, 1e-9)
+
 
 class _Run:
     """A run of the load generator: all connections, and their counts."""

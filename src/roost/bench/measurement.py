@@ -46,7 +46,7 @@ class Measurement:
     def add(self, result: LoadResult) -> None:
         """Add the result of one run."""
         self.latencies = np.concatenate([self.latencies, np.frombuffer(result.latencies)])
-        self.rounds.append(len(result.latencies) // 8)
+        self.rounds.append(result.requests)
         self.outcomes.update(result.outcomes)
         self.seconds += result.seconds
         self.received += result.received
@@ -263,9 +263,7 @@ def in_turns(entered: Sequence[BenchService], planner: Planner, rounds: int) -> 
                 continue
             result = run_load(planner(service, number))
             load.add(result)
-            announce_round(
-                number + 1, rounds, service.name, len(result.latencies) / 8 / max(result.seconds, 1e-9)
-            )
+            announce_round(number + 1, rounds, service.name, result.rate)
             if load.overdue:
                 service.restart()
     return loads

@@ -109,13 +109,13 @@ def _row(work: str, clients: int, services: Sequence[Roost], planner: Planner, r
             planned = planner(service)
             before = service.processor_seconds()
             result = run_load(planned)
-            count = len(result.latencies) // 8
+            count = result.requests
             taken = (service.processor_seconds() - before) / count
             # The first round is for warming up.
             if number >= 0:
                 used[number, place] = taken * 1e6
                 requests += count
-                announce_round(number + 1, rounds, service.name, count / result.seconds)
+                announce_round(number + 1, rounds, service.name, result.rate)
     more = (used[:, 1] / used[:, 0] - 1) * 100
     lower, median, upper = np.percentile(more, [25, 50, 75]).tolist()
     without, with_metrics = np.median(used, axis=0).tolist()

@@ -108,8 +108,8 @@ def _in_turns(
             with _measured(setting, opened, pages if watched else (), found[watched]):
                 result = run_load(load)
                 found[watched].load.add(result)
-            done = len(result.latencies) / 8 / max(result.seconds, 1e-9)
-            announce_round(number + 1, setting.rounds, "with viewers" if watched else "without viewers", done)
+            name = "with viewers" if watched else "without viewers"
+            announce_round(number + 1, setting.rounds, name, result.rate)
     return found
 
 
