@@ -33,7 +33,9 @@ def nightly_run(folder: Path, **environment: str) -> tuple[str, str]:
     """The setting that a nightly run in ``folder`` names to repeat it, and what it drew."""
     options = ["-n", "0", "-s", "-m", "nightly", "-p", "no:cacheprovider"]
     test = f"{__file__}::{test_random_cases_of_this_run.__name__}"
-    inherited = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    # Options of the run that this is a part of would change what the other one prints.
+    left_out = (VARIABLE, "PYTEST_ADDOPTS")
+    inherited = {name: value for name, value in os.environ.items() if name not in left_out}
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "-c", str(PROJECT / "pyproject.toml"), test],
         cwd=folder,  # Hypothesis keeps its examples in the current folder.

@@ -35,10 +35,11 @@ class Hosts:
         build: float = 5.0,
         sharing: Collection[str] = (),
         poll: float = 0.2,
+        look: float = 0.02,
     ) -> None:
         self.cell = cell
         self.placement = placement
-        times = EndpointTimes(poll=poll, look=0.02, build=build)
+        times = EndpointTimes(poll=poll, look=look, alone=look, build=build)
         self.service = AgentService(cell, placement, sharing=sharing, times=times, clock=lambda: NOW)
         self.a, self.b = HeldDriver(), HeldDriver()
         self.states = {"a": MemoryState(), "b": MemoryState()}
@@ -77,12 +78,17 @@ class Hosts:
 
 @asynccontextmanager
 async def hosts(
-    directory: Path, build: float = 5.0, sharing: Collection[str] = (), poll: float = 0.2
+    directory: Path,
+    build: float = 5.0,
+    sharing: Collection[str] = (),
+    poll: float = 0.2,
+    look: float = 0.02,
 ) -> AsyncIterator[Hosts]:
     """Hosts whose cell and ledger are in a directory. ``sharing``: the pools that they may write. ``poll``:
-    the longest wait of a poll, of ``build`` a quarter at most."""
+    the longest wait of a poll, of ``build`` a quarter at most. ``look``: seconds between two looks for work
+    of which nobody tells."""
     async with opened(directory / "api.db") as [ledger], opened_cell(directory) as cell:
-        yield Hosts(cell, PlacementService(ledger), build, sharing, poll)
+        yield Hosts(cell, PlacementService(ledger), build, sharing, poll, look)
 
 
 async def until(condition, seconds: float = 20.0) -> None:

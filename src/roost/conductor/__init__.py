@@ -12,6 +12,7 @@ The conductor of one cell:
     cell_conductor     the coroutines of one process for one cell
     cell_work          the queue: moves failed builds to alternates, frees the claims of destroyed instances
     failed_instance    request spec, claim and reasons of an instance whose build failed
+    announced_work     the address at which other processes announce work for it
     time_limits        the end of builds that no host confirms, and of deletions on hosts that do not answer
 
 Both (their options are in `roost.server.options`, those of one module beside it):

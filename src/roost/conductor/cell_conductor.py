@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
+from roost.conductor.announced_work import WakeOptions, take_announcements
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_work import CellQueue, warn, work_through
 from roost.conductor.context import AlternateScheduler, AsyncioConductorContext, CellConductorContext
@@ -89,7 +90,8 @@ class CellConductor:
     ``name``: the end of the lease's name, by default a new one. ``poll_seconds``: seconds between two looks
     at the cell while its topic is not woken. ``backoff``: how often the move of an instance is tried, and
     after which pauses. ``monotonic``: the clock of these pauses and of ``limits``. ``alone``: no other
-    process is a conductor of the cell, so that the work of an earlier one is free at once.
+    process is a conductor of the cell, so that the work of an earlier one is free at once. ``wakes``: where
+    other processes announce work; None: nowhere.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class CellConductor:
         backoff: Backoff = Backoff(),  # noqa: B008 - it is frozen
         limits: TimeLimits = TimeLimits(),  # noqa: B008 - it is frozen
         alone: bool = False,
+        wakes: WakeOptions | None = None,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -111,6 +114,7 @@ class CellConductor:
         self._poll_seconds = poll_seconds
         self._limits = limits
         self._alone = alone
+        self._wakes = wakes
         self.work = CellQueue(cell.name, tenure_of(name), backoff)
         self._context = AsyncioConductorContext(
             lambda _: cell,
@@ -129,6 +133,8 @@ class CellConductor:
         async with asyncio.TaskGroup() as tasks:
             for routine in routines_of(self._context, self.work, self._limits, self._poll_seconds):
                 tasks.create_task(routine)
+            if self._wakes is not None:
+                tasks.create_task(take_announcements(self._cell, self.work.tenure, self._wakes))
 
     async def close(self) -> None:
         """Give the lease back, so that others take up the work at once. `run` must have been cancelled."""

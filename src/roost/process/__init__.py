@@ -3,6 +3,7 @@
 context          the context of conductors and agents: all that their coroutines use of a process
 asyncio_context  that context in a process
 wakes            topics that its coroutines wait for
+remote_wakes     the same in other processes, by datagrams
 logs             the configuration of logging, access lines, ids of requests
 instrumentation  metrics, spans and the watch on the event loop of a process, on or off
 metrics          counters, gauges and histograms, and their publication to Prometheus

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from oslo_config import cfg
 
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
+from roost.conductor.announced_work import WakeOptions
 from roost.conductor.audit.rounds import AuditOptions
 from roost.conductor.time_limits import TimeLimits
 from roost.model.errors import OperatorError
@@ -124,6 +125,7 @@ class ConductingOptions(SchedulingOptions, frozen=True, kw_only=True, group="con
         3, min=1, help="An instance is tried on at most this many hosts, the first included."
     )
     time_limits: TimeLimits = TimeLimits()
+    wakes: WakeOptions = WakeOptions()
     sharing_providers: tuple[str, ...] = option(
         (),
         help="Names of sharing providers, such as pools of storage, that the agents of this cell's hosts may "

@@ -187,7 +187,7 @@ class World:
         limits = TimeLimits(build_seconds=self.kind.build_seconds, destroy_seconds=60.0)
         for number, routine in enumerate(routines_of(process.context, work, limits, POLL_SECONDS)):
             process.run(f"{cell}.{number}", routine)
-        times = EndpointTimes(build=self.kind.build_seconds, look=LOOK_SECONDS)
+        times = EndpointTimes(build=self.kind.build_seconds, look=LOOK_SECONDS, alone=LOOK_SECONDS)
         endpoint = AgentEndpoint(process.context, cell, times)
         process.memory[endpoint_of(cell)] = endpoint
         for number, routine in enumerate(endpoint.routines()):

@@ -3,7 +3,8 @@ A Deployment, its Service and what belongs to it. All processes of Roost are ali
 configuration files.
 
 root; name: of the component; command: the words of the command; port; values: as of .Values.placement; cells: names of
-the cells whose databases it reads; workers: it has an option for them; dashboard: it is the dashboard.
+the cells whose databases it reads; workers: it has an option for them; dashboard: it is the dashboard;
+announced: others announce work to it.
 */}}
 {{- define "roost.component" -}}
 {{- $root := .root -}}
@@ -266,6 +267,16 @@ spec:
               app.kubernetes.io/part-of: roost
         {{- toYaml . | nindent 8 }}
       {{- end }}
+    {{- if .announced }}
+    # Announcements of work, at a port that each process chooses.
+    - ports:
+        - protocol: UDP
+      from:
+        - podSelector:
+            matchLabels:
+              app.kubernetes.io/instance: {{ $root.Release.Name }}
+              app.kubernetes.io/part-of: roost
+    {{- end }}
     {{- if $all.metrics.enabled }}
     {{- with $all.networkPolicy.prometheus }}
     - ports:

@@ -67,14 +67,16 @@ class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     ``poll``: the longest wait of a poll, which is a quarter of ``build`` at most. ``signs``: the time that an
     empty poll waits to be stored, so that one transaction stores those of many hosts. ``look``: the interval
-    of looking for work that other processes have written. ``build``: the time within which a build must be
+    of looking for work that other processes have written while they announce it, and ``alone`` while they do
+    not, as nothing may reach this process. ``build``: the time within which a build must be
     confirmed. ``guests``: the interval at which a host lists its guests even if nothing has changed there:
     the cell's rows may have.
     """
 
     poll: float = 20.0
     signs: float = 1.0
-    look: float = 0.2
+    look: float = 1.0
+    alone: float = 0.2
     build: float = 600.0
     guests: float = 300.0
 
@@ -118,7 +120,7 @@ class AgentEndpoint:
         self._new_nodes = NewNodesJudge(context, self._database)
         self._names = NodeNamesJudge(context, context.names, cell, self._database)
         self._refusals = ReportRefusals(context, self._database)
-        self._orders = HostOrders(context, cell, self._times.look, self._times.build)
+        self._orders = HostOrders(context, cell, (self._times.look, self._times.alone), self._times.build)
         self._compared: dict[str, _Listed] = {}
         self._seen: dict[str, _Seen] = {}
         self._identity: DatabaseIdentity | None = None

@@ -25,6 +25,9 @@ from roost.storage import StorageError, in_batches, one_of, one_of_constants, sh
 AGENT_TOO_OLD = "AgentTooOld"
 """The code of an attempt that ends because the agent of its host is too old."""
 
+LOOK_PAUSE = 2.0
+"""The pause after a look for work, as a multiple of the time that it took."""
+
 Known = frozenset[tuple[bool, str, int]]
 """Orders that a host knows: whether to destroy, instance, attempt."""
 
@@ -32,15 +35,16 @@ Known = frozenset[tuple[bool, str, int]]
 class HostOrders:
     """The orders that hosts do not know, and the polls that wait for some.
 
-    Its state in memory may be lost: polls that wait. ``look``: seconds between two looks for work that other
-    processes have written. ``build``: seconds within which a build must be confirmed.
+    Its state in memory may be lost: polls that wait. ``looks``: seconds between two looks for work that other
+    processes have written, while they announce it and while they do not. ``build``: seconds within which a
+    build must be confirmed.
     """
 
-    def __init__(self, context: Context, cell: str, look: float, build: float) -> None:
+    def __init__(self, context: Context, cell: str, looks: tuple[float, float], build: float) -> None:
         self._context = context
         self._cell = cell
         self._database = f"cell/{cell}"
-        self._look = look
+        self._looks = looks
         self._build = build
         self._waiting: dict[str, Known] = {}
         self._found: dict[str, HostWork] = {}
@@ -78,13 +82,20 @@ class HostOrders:
         return tuple(order for order in orders if (isinstance(order, Destroy), *order.key) not in known)
 
     async def look_for_work(self) -> None:
-        """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed."""
+        """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed.
+
+        A process that finds work at a look by time was not told of it, and looks more often from then on,
+        until it finds some that was announced.
+        """
         wakes = self._context.listen(orders_topic(self._cell))
+        announced, alone = self._looks
+        interval = announced
         failing = False
         while True:
-            await wakes.wait(self._look)
+            woken = await wakes.wait(interval)
             if not self._waiting:
                 continue
+            began = self._context.monotonic()
             try:
                 found = await new_work(self._context, self._database, dict(self._waiting))
                 failing = False
@@ -93,12 +104,17 @@ class HostOrders:
                     values = {"cell": self._cell, "error": error_text(error)}
                     self._context.log("work of hosts cannot be read", values, "warning")
                 failing = True
-                await self._context.sleep(self._look)
+                await self._context.sleep(alone)
                 continue
+            if found:
+                interval = announced if woken else alone
             for host, work in found.items():
                 if self._waiting.pop(host, None) is not None:
                     self._found[host] = work
                     self._context.wake(f"{orders_topic(self._cell)}/{host}")
+            # While much is written, one look finds the work of many writes.
+            took = self._context.monotonic() - began
+            await self._context.sleep(min(LOOK_PAUSE * took, alone))
 
 
 async def new_work(context: Context, database: str, known: Mapping[str, Known]) -> dict[str, HostWork]:

@@ -29,6 +29,8 @@ class CellConductorsPart(ProcessPart[ConductingOptions]):
                 process.records,
                 limits=process.options.time_limits,
                 alone=process.owns(cell.database),
+                # cell0, and the cells of `roost up`, are written to by the processes that conduct them.
+                wakes=process.options.wakes if "cell" in process.parts else None,
                 clock=process.clock,
             )
             process.stack.push_async_callback(conductor.close)

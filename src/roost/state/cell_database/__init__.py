@@ -2,6 +2,7 @@
 
     cell            access to a cell's database; wakes listeners when instances enter a state
     tables          instances, ended attempts, fences, orders to destroy, compute nodes and so on
+    wake_addresses  addresses at which the processes of the cell are told of work
     rows            conversions between rows of these tables and values
     reported        reports of agents, cleaned before they are stored
 

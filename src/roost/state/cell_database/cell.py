@@ -29,6 +29,7 @@ from roost.state.cell_database.host_work import FOR_HOSTS, orders_topic
 from roost.state.cell_database.nodes import read_reports
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import SCHEMA, instances, nodes
+from roost.state.cell_database.wake_addresses import WorkAnnouncer, read_wake_addresses
 from roost.storage import Database, StorageError, in_batches, one_of_constants, states_entered
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class Cell:
     """One cell by name, on its database. For use from one event loop.
 
     ``wakes``: its topic `work_topic` is woken when an instance wants work of a conductor, `orders_topic` when
-    a host has something to do.
+    a host has something to do. ``announcer``: wakes them in the other processes of the cell.
 
     ``records``: where the ends of attempts are recorded; None: nowhere.
 
@@ -77,6 +78,7 @@ class Cell:
         self.database = database
         self._clock = clock
         self.wakes = Wakes()
+        self.announcer = WorkAnnouncer(lambda: self.read(read_wake_addresses()))
         self._listeners: dict[asyncio.Event, frozenset[str]] = {}
 
     def listen(self, *states: str) -> asyncio.Event:
@@ -201,13 +203,17 @@ class Cell:
             done = await self.database.write(work)
         if entered := states_entered(work):
             if not WANTING_CONDUCTORS.isdisjoint(entered):
-                self.wakes.wake(work_topic(self.name))
+                self._wake(work_topic(self.name))
             if not FOR_HOSTS.isdisjoint(entered):
-                self.wakes.wake(orders_topic(self.name))
+                self._wake(orders_topic(self.name))
             for event, states in self._listeners.items():
                 if not states.isdisjoint(entered):
                     event.set()
         return done
+
+    def _wake(self, topic: str) -> None:
+        self.wakes.wake(topic)
+        self.announcer.announce(topic)
 
     def keep_ends(self, ended: Sequence[Attempt]) -> None:
         """Record ends of attempts."""

@@ -234,6 +234,18 @@ unknown_guests = sa.Table(
     **EXACT,
 )
 
+wake_addresses = sa.Table(
+    # The addresses at which the processes of the cell are told of work: see
+    # `roost.state.cell_database.wake_addresses`.
+    "wake_addresses",
+    metadata,
+    sa.Column("lease", NAME, primary_key=True),
+    sa.Column("host", NAME, nullable=False),
+    sa.Column("port", sa.Integer, nullable=False),
+    sa.Column("wake_key", UUID, nullable=False),
+    **EXACT,
+)
+
 leases = leases_table(metadata)
 
 database_identity = identity_table(metadata)
