@@ -33,8 +33,8 @@ VERSIONS = (10, 12, 17, 27, 29, 34, 39)
 
 def told(fleet: Fleet, query: CandidateQuery, texts: ProviderTexts, version: int) -> Any:
     search = CandidateSearch(fleet, query)
-    document = describe(fleet, search.needs, list(search.choices()), texts, version)
-    return msgspec.json.decode(msgspec.json.encode(document))
+    described = describe(fleet, search.needs, list(search.choices()), texts, version)
+    return msgspec.json.decode(described.document())
 
 
 def expected_request(candidate: Candidate, version: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ alike for the query are searched once (see `roost.fleet.tree_layout`).
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +36,8 @@ from roost.model.request import CandidateQuery
 class SearchLimits(NamedTuple):
     """Limits of a search's work ahead of its reader and of its caches. The results do not depend on them."""
 
-    first_providers: int = 2048
-    """Providers matched before the first candidate, where they can be matched in blocks; blocks double."""
+    first_providers: int = 256
+    """Providers matched before the first candidate, where that can be done in blocks, which grow fourfold."""
     first_trees: int = 32
     """Trees laid out before the first is searched; blocks double."""
     max_trees: int = 1024
@@ -141,12 +141,13 @@ class CandidateSearch:
                     yield candidate
 
     def choices(self) -> Iterator[Choice]:
-        """Yield all candidates as rows, each once, by anchor. No method for choices yields splits."""
+        """Return all candidates as rows, each once, by anchor. No method for choices returns splits."""
         if self.single_provider:
-            for block in self._blocks():
-                roots = block.tolist()
-                yield from zip(roots, zip(roots, strict=True), strict=True)
-            return
+            # No generator: a thousand candidates would pass through it one by one.
+            return chain.from_iterable(map(_served_alone, self._blocks()))
+        return self._choices_of_trees()
+
+    def _choices_of_trees(self) -> Iterator[Choice]:
         repeats = self._repeats()
         for anchor, found in self._search(self.anchors):
             if repeats is None:
@@ -240,7 +241,7 @@ class CandidateSearch:
     # Candidates of a single provider
 
     def _blocks(self) -> Iterator[Rows]:
-        """Yield the anchors where the root serves everything, in blocks that start small and double.
+        """Yield the anchors where the root serves everything, in blocks that start small and grow.
 
         A caller that reads ten candidates does not wait until a million providers are matched.
         """
@@ -258,7 +259,7 @@ class CandidateSearch:
         while start < rarest.n:
             block = rarest.row[start : min(rarest.n, start + size)]
             yield self._roots_that_match(block.astype(np.intp))
-            start, size = start + size, size * 2
+            start, size = start + size, size * 4
 
     def _roots_that_match(self, among: Rows | None) -> Rows:
         """Return the roots that serve the whole query alone, out of ``among`` or of all providers."""
@@ -319,6 +320,12 @@ def _distinct(ascending: Rows) -> Rows:
     first = np.ones(len(ascending), dtype=np.bool_)
     first[1:] = ascending[1:] != ascending[:-1]
     return ascending[first]
+
+
+def _served_alone(roots: Rows) -> Iterator[Choice]:
+    """Return the choices of roots that serve everything."""
+    anchors = roots.tolist()
+    return zip(anchors, zip(anchors, strict=True), strict=True)
 
 
 def _common(sets: list[Rows]) -> Rows:

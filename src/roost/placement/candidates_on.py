@@ -2,8 +2,6 @@
 
 import asyncio
 
-import msgspec
-
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.model.request import CandidateQuery
@@ -13,7 +11,7 @@ from roost.placement.known_names import check_query
 from roost.placement.v1.candidate_reader import CandidateReader
 from roost.placement.v1.parameters import query_of
 from roost.placement.wire.candidate_query import parse_candidate_request
-from roost.placement.wire.candidate_texts import describe_candidates
+from roost.placement.wire.candidate_texts import CandidateTexts, describe_candidates
 from roost.placement.wire.microversions import LATEST
 from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.query import Parameters
@@ -28,8 +26,8 @@ async def first_candidates(fleet: Fleet, query: CandidateQuery, limit: int | Non
     check_query(fleet, query)
     search = CandidateSearch(fleet, query)
     found = [choice for choice, _ in zip(search.choices(), range(_most(limit)), strict=False)]
-    document = describe_candidates(fleet, search.needs, found, ProviderTexts(), LATEST)
-    return _read(document, None)
+    described = describe_candidates(fleet, search.needs, found, ProviderTexts(), LATEST)
+    return _read(described, None)
 
 
 async def page_of_candidates(
@@ -46,8 +44,8 @@ async def page_of_candidates(
     reader = CandidateReader(fleet, query, offset)
     while reader.position < offset and reader.skip(offset):
         await asyncio.sleep(0)
-    _, document = reader.describe(fleet, ProviderTexts(), _most(limit))
-    return _read(document, str(reader.position) if reader.has_more() else None)
+    _, described = reader.describe(fleet, ProviderTexts(), _most(limit))
+    return _read(described, str(reader.position) if reader.has_more() else None)
 
 
 def _parameters(query: CandidateQuery) -> Parameters:
@@ -61,5 +59,5 @@ def _most(limit: int | None) -> int:
     return 2**62 if limit is None else limit
 
 
-def _read(document: dict[str, msgspec.Raw], following: str | None) -> FetchedPage:
-    return candidates_in(msgspec.json.encode(document))._replace(next=following)
+def _read(described: CandidateTexts, following: str | None) -> FetchedPage:
+    return candidates_in(described.document())._replace(next=following)

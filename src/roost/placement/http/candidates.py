@@ -3,8 +3,6 @@
 import random
 from itertools import islice
 
-import msgspec
-
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.choices import Choice
@@ -54,9 +52,7 @@ async def list_candidates(service: PlacementApi, req: PlacementRequest, resp: Re
         search = CandidateSearch(fleet, wanted.query, feasibility=kept)
         found = _find(fleet, search, wanted.limit, req.version, options)
         metrics.CANDIDATES.observe(len(found))
-        return msgspec.json.encode(
-            describe_candidates(fleet, search.needs, found, service.texts, req.version)
-        )
+        return describe_candidates(fleet, search.needs, found, service.texts, req.version).document()
 
     answer_text(req, resp, await service.queries.answer((req.query_string, req.version), check, compute))
 

@@ -11,6 +11,7 @@ from roost.fleet.choices import Choice
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.placement.wire.candidate_texts import (
+    CandidateTexts,
     describe_candidates,
     describe_split_candidates,
     weight_of,
@@ -67,8 +68,8 @@ class CandidateReader:
             self._choices = (choice for anchor in anchors for choice in search.choices_at(anchor))
         self._ahead: list[Choice | Candidate] = []
 
-    def describe(self, fleet: Fleet, texts: ProviderTexts, most: int) -> tuple[int, dict[str, msgspec.Raw]]:
-        """Read the next candidates, ``most`` at most. Returns their number, and them as JSON members."""
+    def describe(self, fleet: Fleet, texts: ProviderTexts, most: int) -> tuple[int, CandidateTexts]:
+        """Read the next candidates, ``most`` at most. Returns their number, and them as JSON."""
         found = self.read(most)
         if self._split:
             candidates = [each for each in found if isinstance(each, Candidate)]
@@ -99,5 +100,5 @@ def page_of(reader: CandidateReader, fleet: Fleet, texts: ProviderTexts, limit: 
     """Read the next page of a reader. Raises `TooMuchWork`."""
     number, described = reader.describe(fleet, texts, limit)
     more = reader.position if reader.has_more() else None
-    requests, summaries = (bytes(described[name]) for name in ("allocation_requests", "provider_summaries"))
+    requests, summaries = map(b"".join, described)
     return EncodedPage(fleet.version, number, more, requests, summaries)

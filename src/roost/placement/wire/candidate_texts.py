@@ -5,7 +5,7 @@ The candidates of one query differ only in the providers that they name. So ther
 template of its pattern filled with uuids.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
 from operator import itemgetter
 from typing import NamedTuple
@@ -40,8 +40,8 @@ _TEMPLATE = 50
 _GAP = "\0"
 """Marks the place of a uuid in a text. JSON has no unescaped NUL."""
 
-_Part = tuple[str, Callable[[Sequence[str]], Sequence[str]] | None]
-"""A text with ``%s`` for some uuids, and the function that picks them from the uuids of all needs, if any."""
+_Part = tuple[bytes, Callable[[Sequence[bytes]], Sequence[bytes]] | None]
+"""A text with ``%b`` for some uuids, and the function that picks them from the uuids of all needs, if any."""
 
 
 class _Template(NamedTuple):
@@ -55,6 +55,33 @@ class _Template(NamedTuple):
     last_is_shared: bool
 
 
+class CandidateTexts(NamedTuple):
+    """Candidates and the summaries of their providers as JSON, each in parts.
+
+    A response of a megabyte is joined once, from parts that are mostly cached: each further copy of it would
+    take as long as finding the candidates.
+    """
+
+    requests: Sequence[bytes]
+    summaries: Sequence[bytes]
+
+    def document(self) -> bytes:
+        """Return the whole response."""
+        return b"".join(
+            (b'{"allocation_requests":', *self.requests, b',"provider_summaries":', *self.summaries, b"}")
+        )
+
+
+_MOST_NEEDS = 8
+"""Needs of a template that is cached at most: the text of one grows with them."""
+
+_MOST_TEMPLATES = 2_000
+"""Templates that are cached at most, of some hundred bytes each. With more, the cache is emptied."""
+
+_TEMPLATES: dict[Hashable, _Template] = {}
+"""Templates by form, pattern, and suffixes and amounts of the needs."""
+
+
 def weight_of(needs: Sequence[Need]) -> int:
     """Return the units of work of a candidate in a response: its text grows with the needs."""
     said = sum(len(need.resources) + len(need.suffixes) for need in needs)
@@ -62,36 +89,58 @@ def weight_of(needs: Sequence[Need]) -> int:
 
 
 def candidates_text(
-    fleet: Fleet, needs: Sequence[Need], found: Iterable[Choice], texts: ProviderTexts, shape: Shape
-) -> str:
-    """Encode the member ``allocation_requests``, a JSON array. Raises `TooMuchWork`.
+    fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, shape: Shape
+) -> tuple[bytes, ...]:
+    """Encode the member ``allocation_requests``, a JSON array in parts. Raises `TooMuchWork`.
 
     The caller counts the work of the candidates, by `weight_of`; this function counts that of templates.
 
     Consecutive candidates mostly differ only in the last provider. The text of such a candidate is the text
     before it with another uuid.
     """
-    templates: dict[tuple[int, ...], _Template] = {}
     uuid_of = texts.uuids.__getitem__
-    described = []
+    if len(needs) == 1 and found:
+        fleet.meter.spend(_TEMPLATE + 8)
+        around = [text for text, _ in _cached_template(needs, (), shape).parts]
+        return b"[", b",".join([uuid_of(row).join(around) for _, (row,) in found]), b"]"
+    templates: dict[tuple[int, ...], _Template] = {}
+    described: list[bytes] = []
+    append = described.append
     before: tuple[int, ...] | None = None
-    around_last: list[str] = []
+    around_last: list[bytes] = []
     for _, rows in found:
         last = rows[-1]
         if rows[:-1] == before and last not in before:
-            described.append(uuid_of(last).join(around_last))
+            append(uuid_of(last).join(around_last))
             continue
         # In most candidates each need has its own provider, which is cheaper to check than the pattern.
         pattern = () if len(set(rows)) == len(rows) else tuple(map(rows.index, rows))
         template = templates.get(pattern)
         if template is None:
             fleet.meter.spend(_TEMPLATE + 8 * len(needs))
-            template = templates[pattern] = _template(needs, pattern or tuple(range(len(needs))), shape)
+            template = templates[pattern] = _cached_template(needs, pattern, shape)
         uuids = [*map(uuid_of, rows)]
         around_last = [text if chosen is None else text % chosen(uuids) for text, chosen in template.parts]
-        described.append(uuids[-1].join(around_last))
+        append(uuids[-1].join(around_last))
         before = None if template.last_is_shared else rows[:-1]
-    return f"[{','.join(described)}]"
+    return b"[", b",".join(described), b"]"
+
+
+def _cached_template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> _Template:
+    """Return a template; that of few needs is cached, as schedulers repeat a few flavors.
+
+    ``pattern``: empty if each need has its own provider.
+    """
+    full = pattern or tuple(range(len(needs)))
+    if len(needs) > _MOST_NEEDS:
+        return _template(needs, full, shape)
+    key = (shape, pattern, *[(need.suffixes, *need.resources.items()) for need in needs])
+    template = _TEMPLATES.get(key)
+    if template is None:
+        if len(_TEMPLATES) >= _MOST_TEMPLATES:
+            _TEMPLATES.clear()
+        template = _TEMPLATES[key] = _template(needs, full, shape)
+    return template
 
 
 def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> _Template:
@@ -113,9 +162,9 @@ def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> 
 
 def _part(pieces: Sequence[str], chosen: Sequence[int]) -> _Part:
     if not chosen:
-        return pieces[0], None
+        return pieces[0].encode(), None
     # For one index an itemgetter returns the uuid itself, which `%` takes as well as a tuple.
-    return "%s".join(piece.replace("%", "%%") for piece in pieces), itemgetter(*chosen)
+    return "%b".join(piece.replace("%", "%%") for piece in pieces).encode(), itemgetter(*chosen)
 
 
 def _uncut(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> tuple[str, tuple[int, ...]]:
@@ -150,8 +199,8 @@ def _uncut(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> tup
 
 def summaries_text(
     fleet: Fleet, needs: Sequence[Need], found: Iterable[Choice], texts: ProviderTexts, version: int
-) -> str:
-    """Encode the member ``provider_summaries``, a JSON object.
+) -> list[bytes]:
+    """Encode the member ``provider_summaries``, a JSON object in parts.
 
     It has the providers that candidates allocate from; from 1.29, all providers of their trees.
     """
@@ -179,20 +228,16 @@ def summaries_text(
 
 def describe_candidates(
     fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, version: int
-) -> dict[str, msgspec.Raw]:
-    """Return the members of the response with candidates at a microversion. Raises `TooMuchWork`."""
+) -> CandidateTexts:
+    """Return the response with candidates at a microversion. Raises `TooMuchWork`."""
     texts.bring_to(fleet)
     candidates = candidates_text(fleet, needs, found, texts, SHAPES.at(version))
-    summaries = summaries_text(fleet, needs, found, texts, version)
-    return {
-        "allocation_requests": msgspec.Raw(candidates.encode()),
-        "provider_summaries": msgspec.Raw(summaries.encode()),
-    }
+    return CandidateTexts(candidates, summaries_text(fleet, needs, found, texts, version))
 
 
 def describe_split_candidates(
     fleet: Fleet, found: Sequence[Candidate], texts: ProviderTexts
-) -> dict[str, msgspec.Raw]:
+) -> CandidateTexts:
     """Return the same for candidates of a query that allows a split, at the latest microversion."""
     texts.bring_to(fleet)
     fleet.meter.spend(sum(CANDIDATE * (1 + len(each.allocations)) for each in found))
@@ -205,7 +250,4 @@ def describe_split_candidates(
     ]
     roots = {fleet.root.item(fleet.row(provider)) for each in found for provider in each.allocations}
     summaries = texts.summaries_of_trees(fleet, sorted(roots), SummaryContent(None, True, True))
-    return {
-        "allocation_requests": msgspec.Raw(msgspec.json.encode(requests)),
-        "provider_summaries": msgspec.Raw(summaries.encode()),
-    }
+    return CandidateTexts((msgspec.json.encode(requests),), summaries)

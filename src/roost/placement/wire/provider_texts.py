@@ -49,21 +49,21 @@ class SummaryContent:
 class _Summary(NamedTuple):
     """A member of ``provider_summaries`` in three parts: most hosts share the text of their traits."""
 
-    start: str
-    traits: str
-    end: str
+    start: bytes
+    traits: bytes
+    end: bytes
 
 
-class _Quoted(dict[int, str]):
+class _Quoted(dict[int, bytes]):
     """The uuid of each row as a JSON string, written when it is first looked up."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = weakref.ref(fleet)
 
-    def __missing__(self, row: int) -> str:
+    def __missing__(self, row: int) -> bytes:
         fleet = self._fleet()
         assert fleet is not None
-        text = self[row] = quoted(fleet.uuid(row))
+        text = self[row] = msgspec.json.encode(fleet.uuid(row))
         return text
 
 
@@ -71,12 +71,12 @@ class ProviderTexts:
     """The cached texts of one fleet's providers. Call `bring_to` before reading them."""
 
     def __init__(self) -> None:
-        self.uuids: dict[int, str] = {}
+        self.uuids: dict[int, bytes] = {}
         self._fleet: weakref.ref[Fleet] | None = None
         self._read = 0
         self._summaries: dict[int, _Summary] = {}
-        self._traits: dict[tuple[str, ...], str] = {}
-        self._trees: dict[int, list[str]] = {}
+        self._traits: dict[tuple[str, ...], bytes] = {}
+        self._trees: dict[int, list[bytes]] = {}
 
     def bring_to(self, fleet: Fleet) -> None:
         """Drop the texts of providers that have changed since the last call; all, for another fleet."""
@@ -87,9 +87,9 @@ class ProviderTexts:
             self._fleet, self._summaries, self._traits, self._trees = weakref.ref(fleet), {}, {}, {}
             self.uuids = _Quoted(fleet)
         else:
-            for row in changed.intersection(self.uuids):
+            for row in changed:
                 self._summaries.pop(row, None)
-                del self.uuids[row]
+                self.uuids.pop(row, None)
             if self._trees:
                 # A provider that leaves a tree changes its old parent; one that joins a tree changes itself.
                 for row in changed:
@@ -97,11 +97,14 @@ class ProviderTexts:
                     self._trees.pop(fleet.root.item(row), None)
         self._read = fleet.invalidations.end
 
-    def summaries(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> str:
-        """Encode ``provider_summaries``, a JSON object in the order of ``rows``. Raises `TooMuchWork`."""
+    def summaries(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> list[bytes]:
+        """Encode ``provider_summaries``, a JSON object in the order of ``rows``, in parts.
+
+        Raises `TooMuchWork`.
+        """
         return _object(self._texts_of(fleet, rows, content))
 
-    def summaries_of_trees(self, fleet: Fleet, roots: Sequence[int], content: SummaryContent) -> str:
+    def summaries_of_trees(self, fleet: Fleet, roots: Sequence[int], content: SummaryContent) -> list[bytes]:
         """Encode ``provider_summaries`` with all providers of some trees, one tree after the other.
 
         Raises `TooMuchWork`.
@@ -118,7 +121,7 @@ class ProviderTexts:
         fleet.meter.spend(len(parts) // _JOINED)
         return _object(parts)
 
-    def _texts_of(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> list[str]:
+    def _texts_of(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> list[bytes]:
         """Return the parts of the summaries of ``rows``, one summary after the other.
 
         Raises `TooMuchWork`. Summaries written by then stay cached, so the next request needs less work.
@@ -131,9 +134,7 @@ class ProviderTexts:
             count(SUMMARY * len(some))
             kept.update(zip(some, self._make(fleet, some, content), strict=True))
         fleet.meter.spend(len(rows) // _JOINED)
-        texts: list[str] = []
-        for row in rows:
-            texts += kept[row]
+        texts = list(chain.from_iterable(map(kept.__getitem__, rows)))
         if len(self._summaries) > MAX_ENTRIES:
             self._summaries = {}
             self._trees = {}
@@ -152,21 +153,21 @@ class ProviderTexts:
             ):
                 resources_of[place].append(f'{key}:{{"capacity":{capacity},"used":{used}}}')
         for row, resources in zip(rows, resources_of, strict=True):
-            start = f'{self.uuids[row]}:{{"resources":{{{",".join(resources)}}}'
-            traits = self._traits_of(fleet, row) if content.traits else ""
-            tree = ""
+            start = b"%b:{%b}" % (self.uuids[row], f'"resources":{{{",".join(resources)}'.encode())
+            traits = self._traits_of(fleet, row) if content.traits else b""
+            tree = b""
             if content.tree:
                 parent = fleet.parent.item(row)
-                above = self.uuids[parent] if parent >= 0 else "null"
+                above = self.uuids[parent] if parent >= 0 else b"null"
                 root = self.uuids[fleet.root.item(row)]
-                tree = f',"parent_provider_uuid":{above},"root_provider_uuid":{root}'
-            yield _Summary(start, traits, f"{tree}}},")
+                tree = b',"parent_provider_uuid":%b,"root_provider_uuid":%b' % (above, root)
+            yield _Summary(start, traits, tree + b"},")
 
-    def _traits_of(self, fleet: Fleet, row: int) -> str:
+    def _traits_of(self, fleet: Fleet, row: int) -> bytes:
         traits = fleet.traits_of(row)
         if traits not in self._traits:
             listed = sorted(traits, key=fleet.traits.__getitem__)
-            self._traits[traits] = f',"traits":{msgspec.json.encode(listed).decode()}'
+            self._traits[traits] = b',"traits":' + msgspec.json.encode(listed)
         return self._traits[traits]
 
 
@@ -181,6 +182,6 @@ def quoted(text: str) -> str:
     return msgspec.json.encode(text).decode()
 
 
-def _object(members: list[str]) -> str:
-    """Join members, each followed by a comma, into one JSON object in a single step."""
-    return "".join(["{", *members[:-1], *[last.removesuffix(",") for last in members[-1:]], "}"])
+def _object(members: list[bytes]) -> list[bytes]:
+    """Return the parts of one JSON object. ``members``: those of its members, each ending with a comma."""
+    return [b"{", *members[:-1], *[last.removesuffix(b",") for last in members[-1:]], b"}"]
