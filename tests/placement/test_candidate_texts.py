@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.fleet import Fleet
+from roost.fleet import Fleet, choices
 from roost.fleet.candidates import CandidateSearch
 from roost.model.allocation import Candidate
 from roost.model.change import (
@@ -20,7 +20,7 @@ from roost.model.change import (
 )
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup
-from roost.placement.wire import provider_texts
+from roost.placement.wire import candidate_texts, provider_texts
 from roost.placement.wire.candidate_texts import describe_candidates as describe
 from roost.placement.wire.provider_texts import ProviderTexts
 from support.fleets import TRAITS, fleet_of, queries, worlds
@@ -33,7 +33,7 @@ VERSIONS = (10, 12, 17, 27, 29, 34, 39)
 
 def told(fleet: Fleet, query: CandidateQuery, texts: ProviderTexts, version: int) -> Any:
     search = CandidateSearch(fleet, query)
-    described = describe(fleet, search.needs, list(search.choices()), texts, version)
+    described = describe(fleet, search.needs, search.first(2**62), texts, version)
     return msgspec.json.decode(described.document())
 
 
@@ -99,10 +99,22 @@ def change(data: st.DataObject, fleet: Fleet) -> None:
         fleet.apply(ProviderChanged(uuid, row, before, after_facts))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.fixture(params=["one by one", "in columns"])
+def written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How candidates are written: in columns those whose uuids are all of one length, here that of p0."""
+    if request.param == "in columns":
+        for module in (choices, candidate_texts):
+            monkeypatch.setattr(module, "FEW", 0)
+        for module in (candidate_texts, provider_texts):
+            monkeypatch.setattr(module, "QUOTED", len('"p0"'))
+    # Templates of another length of uuids.
+    monkeypatch.setattr(candidate_texts, "_TEMPLATES", {})
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.data(), worlds(), st.lists(queries(), min_size=1, max_size=3))
 def test_what_is_kept_is_told_only_while_it_is_true(
-    data: st.DataObject, world: World, asked: list[CandidateQuery]
+    written: None, data: st.DataObject, world: World, asked: list[CandidateQuery]
 ) -> None:
     fleet = fleet_of(world)
     for number, trait in enumerate((*TRAITS, SHARING)):

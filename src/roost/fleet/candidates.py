@@ -13,14 +13,14 @@ alike for the query are searched once (see `roost.fleet.tree_layout`).
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import NamedTuple
 
 import numpy as np
 
 from roost.fleet.assignments import Assignment, Assignments
-from roost.fleet.choices import CandidateRepeats, Choice, Need, candidate_of, takes_from_tree
-from roost.fleet.columns import Bools, Rows
+from roost.fleet.choices import CandidateRepeats, Choice, FoundChoices, Need, candidate_of, takes_from_tree
+from roost.fleet.columns import NO_ROWS, Bools, Rows
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import match, match_resources, match_traits
@@ -146,6 +146,18 @@ class CandidateSearch:
             # No generator: a thousand candidates would pass through it one by one.
             return chain.from_iterable(map(_served_alone, self._blocks()))
         return self._choices_of_trees()
+
+    def first(self, most: int) -> FoundChoices:
+        """Return the first ``most`` candidates, or all."""
+        if not self.single_provider:
+            return FoundChoices(list(islice(self.choices(), most)))
+        blocks: list[Rows] = []
+        for block in self._blocks():
+            blocks.append(block[:most])
+            most -= len(blocks[-1])
+            if not most:
+                break
+        return FoundChoices(None, np.concatenate(blocks) if blocks else NO_ROWS)
 
     def _choices_of_trees(self) -> Iterator[Choice]:
         repeats = self._repeats()

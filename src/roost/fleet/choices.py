@@ -1,9 +1,13 @@
 """Candidates as rows, their repeats, and their conversion to candidates with uuids."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from roost.fleet.assignments import Assignment
+from roost.fleet.columns import NO_ROWS, Rows
 from roost.fleet.fleet import Fleet
 from roost.fleet.rowset import RowSet
 from roost.fleet.work import AMOUNT, CANDIDATE, Meter
@@ -19,6 +23,55 @@ class Need(NamedTuple):
 
 Choice = tuple[int, Assignment]
 """One candidate as rows: its anchor, and the provider that serves each need."""
+
+
+FEW = 32
+"""Choices that are looked at one by one: to set up columns for them takes as long."""
+
+
+class FoundChoices:
+    """The choices that a search has found, in their order, as a list or as columns.
+
+    ``choices``: as a list; None: each is one of ``roots``, which serves everything alone.
+    """
+
+    def __init__(self, choices: Sequence[Choice] | None, roots: Rows = NO_ROWS) -> None:
+        self._choices = choices
+        self._roots = roots
+
+    def __len__(self) -> int:
+        return len(self._roots) if self._choices is None else len(self._choices)
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        """The choices as a list."""
+        if self._choices is None:
+            anchors = self._roots.tolist()
+            self._choices = list(zip(anchors, zip(anchors, strict=True), strict=True))
+        return self._choices
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The provider that serves each need of each choice: intp[choices, needs]."""
+        if self._choices is None:
+            return self._roots[:, None]
+        return np.array([rows for _, rows in self._choices], dtype=np.intp)
+
+    def anchors(self) -> list[int]:
+        """Return the anchors, ascending, each once."""
+        if self._choices is None:
+            anchors: list[int] = self._roots.tolist()
+            return anchors
+        return sorted({anchor for anchor, _ in self._choices})
+
+    def providers(self, places: Sequence[int]) -> list[int]:
+        """Return the providers that serve the needs at ``places``, ascending, each once."""
+        if self._choices is None:
+            return self.anchors() if places else []
+        if len(self._choices) <= FEW:
+            return sorted({rows[place] for _, rows in self._choices for place in places})
+        distinct: list[int] = np.unique(self.rows[:, places]).tolist()
+        return distinct
 
 
 def candidate_of(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> Candidate:

@@ -14,6 +14,7 @@ Int64 = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 """Rows or slots during a query, as platform integers. Stored columns are int32, but numpy converts an index
 of any other type at each gather, which takes three times as long as the gather."""
+NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
 Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

@@ -25,7 +25,7 @@ async def first_candidates(fleet: Fleet, query: CandidateQuery, limit: int | Non
     query = parse_candidate_request(_parameters(query), LATEST).query
     check_query(fleet, query)
     search = CandidateSearch(fleet, query)
-    found = [choice for choice, _ in zip(search.choices(), range(_most(limit)), strict=False)]
+    found = search.first(_most(limit))
     described = describe_candidates(fleet, search.needs, found, ProviderTexts(), LATEST)
     return _read(described, None)
 

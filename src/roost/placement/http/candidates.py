@@ -1,11 +1,12 @@
 """``/allocation_candidates``: sets of allocations that satisfy a query."""
 
 import random
+from collections.abc import Iterable
 from itertools import islice
 
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
-from roost.fleet.choices import Choice
+from roost.fleet.choices import Choice, FoundChoices
 from roost.fleet.feasibility import feasibilities
 from roost.placement.http.answers import answer_text
 from roost.placement.http.service import PlacementApi
@@ -76,26 +77,32 @@ def _find(
     limit: int | None,
     version: int,
     options: PlacementOptions,
-) -> list[Choice]:
+) -> FoundChoices:
     """Find the candidates of the response. Unless they are shuffled, no more are generated than it has.
 
     Raises `TooMuchWork`.
     """
-    found = search.choices_breadth_first() if options.breadth_first else search.choices()
-    if options.max_allocation_candidates >= 0:
-        found = islice(found, options.max_allocation_candidates)
-    if version < Since.CANDIDATES_IN_TREES and fleet.has_trees:
-        taken = [place for place, need in enumerate(search.needs) if need.resources]
-        found = (choice for choice in found if _one_of_each_tree(fleet, {choice[1][at] for at in taken}))
     # One more than the meter has work for, so that too many are noticed without a count of each.
     weight = weight_of(search.needs)
     most = fleet.meter.left(_NO_LIMIT) // weight + 1
-    shuffled = options.randomize_allocation_candidates
-    chosen = list(islice(found, most if limit is None or shuffled else min(limit, most)))
-    fleet.meter.spend(len(chosen) * weight)
-    if not shuffled:
-        return chosen
-    return random.sample(chosen, len(chosen) if limit is None else min(limit, len(chosen)))
+    if limit is not None and not options.randomize_allocation_candidates:
+        most = min(limit, most)
+    generated = _NO_LIMIT if options.max_allocation_candidates < 0 else options.max_allocation_candidates
+    knows_trees = version >= Since.CANDIDATES_IN_TREES or not fleet.has_trees
+    if knows_trees and not options.breadth_first:
+        found = search.first(min(most, generated))
+    else:
+        every = search.choices_breadth_first() if options.breadth_first else search.choices()
+        choices: Iterable[Choice] = islice(every, generated)
+        if not knows_trees:
+            taken = [place for place, need in enumerate(search.needs) if need.resources]
+            choices = (each for each in choices if _one_of_each_tree(fleet, {each[1][at] for at in taken}))
+        found = FoundChoices(list(islice(choices, most)))
+    fleet.meter.spend(len(found) * weight)
+    if not options.randomize_allocation_candidates:
+        return found
+    few = len(found) if limit is None else min(limit, len(found))
+    return FoundChoices(random.sample(found.choices, few))
 
 
 def _one_of_each_tree(fleet: Fleet, rows: set[int]) -> bool:

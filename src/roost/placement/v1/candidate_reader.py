@@ -7,7 +7,7 @@ import msgspec
 
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
-from roost.fleet.choices import Choice
+from roost.fleet.choices import Choice, FoundChoices
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.placement.wire.candidate_texts import (
@@ -75,7 +75,7 @@ class CandidateReader:
             candidates = [each for each in found if isinstance(each, Candidate)]
             return len(found), describe_split_candidates(fleet, candidates, texts)
         choices = [each for each in found if not isinstance(each, Candidate)]
-        return len(found), describe_candidates(fleet, self._needs, choices, texts, LATEST)
+        return len(found), describe_candidates(fleet, self._needs, FoundChoices(choices), texts, LATEST)
 
     def read(self, most: int) -> list[Choice | Candidate]:
         """Read the next candidates, ``most`` at most."""

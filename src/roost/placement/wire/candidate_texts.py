@@ -5,8 +5,9 @@ The candidates of one query differ only in the providers that they name. So ther
 template of its pattern filled with uuids.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
+from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -14,11 +15,12 @@ import msgspec
 import numpy as np
 
 from roost.fleet import Fleet
-from roost.fleet.choices import Choice, Need
+from roost.fleet.choices import FEW, Choice, FoundChoices, Need
+from roost.fleet.columns import Rows
 from roost.fleet.work import CANDIDATE
 from roost.model.allocation import Candidate, Resources
 from roost.placement.wire.microversions import ByVersion, Since
-from roost.placement.wire.provider_texts import ProviderTexts, SummaryContent, quoted
+from roost.placement.wire.provider_texts import QUOTED, Bytes, ProviderTexts, SummaryContent, quoted
 
 
 class Shape(Enum):
@@ -48,11 +50,14 @@ class _Template(NamedTuple):
     """The text of candidates with one pattern, cut where it names the provider of the last need.
 
     ``parts``: the texts before, between and after these places. ``last_is_shared``: the provider of the last
-    need serves another need, too.
+    need serves another need, too. ``text``: the whole text with `QUOTED` bytes for each uuid, and ``gaps``:
+    where each of them begins, and the need whose provider it names.
     """
 
     parts: tuple[_Part, ...]
     last_is_shared: bool
+    text: bytes
+    gaps: tuple[tuple[int, int], ...]
 
 
 class CandidateTexts(NamedTuple):
@@ -62,7 +67,7 @@ class CandidateTexts(NamedTuple):
     take as long as finding the candidates.
     """
 
-    requests: Sequence[bytes]
+    requests: Sequence[bytes | memoryview]
     summaries: Sequence[bytes]
 
     def document(self) -> bytes:
@@ -89,20 +94,62 @@ def weight_of(needs: Sequence[Need]) -> int:
 
 
 def candidates_text(
-    fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, shape: Shape
-) -> tuple[bytes, ...]:
+    fleet: Fleet, needs: Sequence[Need], found: FoundChoices, texts: ProviderTexts, shape: Shape
+) -> tuple[bytes | memoryview, ...]:
     """Encode the member ``allocation_requests``, a JSON array in parts. Raises `TooMuchWork`.
 
     The caller counts the work of the candidates, by `weight_of`; this function counts that of templates.
+    """
+    if len(needs) <= _MOST_NEEDS and len(found) > FEW:
+        pattern = _only_pattern(found.rows)
+        quoted_uuids = None if pattern is None else texts.columns(found.rows)
+        if pattern is not None and quoted_uuids is not None:
+            fleet.meter.spend(_TEMPLATE + 8 * len(needs))
+            return b"[", _filled(_cached_template(needs, pattern, shape), quoted_uuids), b"]"
+    return b"[", b",".join(_one_by_one(fleet, needs, found.choices, texts, shape)), b"]"
+
+
+def _only_pattern(rows: Rows) -> tuple[int, ...] | None:
+    """Return the pattern of all candidates, () if each need has its own provider; None if there are several.
+
+    ``rows``: intp[candidates, needs].
+    """
+    needs = rows.shape[1]
+    if needs == 1:
+        return ()
+    pattern = []
+    for need in range(needs):
+        first = (rows[:, : need + 1] == rows[:, need, None]).argmax(axis=1)
+        if (first != first[0]).any():
+            return None
+        pattern.append(first.item(0))
+    return () if pattern == list(range(needs)) else tuple(pattern)
+
+
+def _filled(template: _Template, quoted_uuids: Bytes) -> memoryview:
+    """Write all candidates of one pattern at once, with commas between them.
+
+    Their texts are equally long, so they are the rows of one array. ``quoted_uuids``: of the providers,
+    uint8[candidates, needs, QUOTED].
+    """
+    text = np.frombuffer(template.text, dtype=np.uint8)
+    made = np.empty((len(quoted_uuids), len(text) + 1), dtype=np.uint8)
+    made[:, :-1] = text
+    made[:, -1] = ord(",")
+    for start, need in template.gaps:
+        made[:, start : start + QUOTED] = quoted_uuids[:, need]
+    return made.reshape(-1)[:-1].data
+
+
+def _one_by_one(
+    fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, shape: Shape
+) -> list[bytes]:
+    """Write candidates of any patterns. Raises `TooMuchWork`.
 
     Consecutive candidates mostly differ only in the last provider. The text of such a candidate is the text
     before it with another uuid.
     """
     uuid_of = texts.uuids.__getitem__
-    if len(needs) == 1 and found:
-        fleet.meter.spend(_TEMPLATE + 8)
-        around = [text for text, _ in _cached_template(needs, (), shape).parts]
-        return b"[", b",".join([uuid_of(row).join(around) for _, (row,) in found]), b"]"
     templates: dict[tuple[int, ...], _Template] = {}
     described: list[bytes] = []
     append = described.append
@@ -123,7 +170,7 @@ def candidates_text(
         around_last = [text if chosen is None else text % chosen(uuids) for text, chosen in template.parts]
         append(uuids[-1].join(around_last))
         before = None if template.last_is_shared else rows[:-1]
-    return b"[", b",".join(described), b"]"
+    return described
 
 
 def _cached_template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> _Template:
@@ -157,7 +204,10 @@ def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> 
             pieces.append(piece)
             chosen.append(place)
     parts.append(_part(pieces, chosen))
-    return _Template(tuple(parts), pattern[-1] != len(pattern) - 1)
+    lengths = accumulate(len(piece.encode()) + QUOTED for piece in (first, *others[:-1]))
+    gaps = tuple((end - QUOTED, place) for end, place in zip(lengths, places, strict=True))
+    whole = text.replace(_GAP, " " * QUOTED).encode()
+    return _Template(tuple(parts), pattern[-1] != len(pattern) - 1, whole, gaps)
 
 
 def _part(pieces: Sequence[str], chosen: Sequence[int]) -> _Part:
@@ -198,7 +248,7 @@ def _uncut(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> tup
 
 
 def summaries_text(
-    fleet: Fleet, needs: Sequence[Need], found: Iterable[Choice], texts: ProviderTexts, version: int
+    fleet: Fleet, needs: Sequence[Need], found: FoundChoices, texts: ProviderTexts, version: int
 ) -> list[bytes]:
     """Encode the member ``provider_summaries``, a JSON object in parts.
 
@@ -214,20 +264,15 @@ def summaries_text(
     in_trees = version >= Since.CANDIDATES_IN_TREES and fleet.has_trees
     if in_trees and taken and not len(fleet.sharing()):
         # Each candidate has allocations, all of them from the tree of its anchor.
-        return texts.summaries_of_trees(fleet, sorted({anchor for anchor, _ in found}), content)
-    rows: set[int] = set()
-    if len(taken) == len(needs):
-        rows.update(*[choice[1] for choice in found])
-    else:
-        rows.update(choice[1][place] for choice in found for place in taken)
+        return texts.summaries_of_trees(fleet, found.anchors(), content)
+    rows = found.providers(taken)
     if in_trees:
-        roots = np.unique(fleet.root[np.fromiter(rows, dtype=np.intp, count=len(rows))])
-        return texts.summaries_of_trees(fleet, roots.tolist(), content)
-    return texts.summaries(fleet, sorted(rows), content)
+        return texts.summaries_of_trees(fleet, np.unique(fleet.root[rows]).tolist(), content)
+    return texts.summaries(fleet, rows, content)
 
 
 def describe_candidates(
-    fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, version: int
+    fleet: Fleet, needs: Sequence[Need], found: FoundChoices, texts: ProviderTexts, version: int
 ) -> CandidateTexts:
     """Return the response with candidates at a microversion. Raises `TooMuchWork`."""
     texts.bring_to(fleet)

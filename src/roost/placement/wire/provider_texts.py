@@ -9,17 +9,24 @@ import weakref
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from roost.fleet import Fleet
+from roost.fleet.columns import Bools, Rows, grown
 from roost.fleet.work import SUMMARY
 
 MAX_ENTRIES = 200_000
 """Entries of each cache (summaries of about 600 bytes, sets of traits, uuids). With more, it is emptied."""
 
+
+QUOTED: Final = 38
+"""Bytes of a uuid as a JSON string."""
+
+Bytes = npt.NDArray[np.uint8]
 
 _AT_ONCE = 256
 """Summaries that are written before their work is counted."""
@@ -72,6 +79,8 @@ class ProviderTexts:
 
     def __init__(self) -> None:
         self.uuids: dict[int, bytes] = {}
+        self._columns: Bytes = np.zeros((0, QUOTED), dtype=np.uint8)
+        self._in_columns: Bools = np.zeros(0, dtype=np.bool_)
         self._fleet: weakref.ref[Fleet] | None = None
         self._read = 0
         self._summaries: dict[int, _Summary] = {}
@@ -86,16 +95,39 @@ class ProviderTexts:
         if changed is None or max(len(self._summaries), len(self._traits), len(self.uuids)) > MAX_ENTRIES:
             self._fleet, self._summaries, self._traits, self._trees = weakref.ref(fleet), {}, {}, {}
             self.uuids = _Quoted(fleet)
+            self._in_columns = np.zeros(0, dtype=np.bool_)
         else:
             for row in changed:
                 self._summaries.pop(row, None)
                 self.uuids.pop(row, None)
+                if row < len(self._in_columns):
+                    self._in_columns[row] = False
             if self._trees:
                 # A provider that leaves a tree changes its old parent; one that joins a tree changes itself.
                 for row in changed:
                     self._trees.pop(row, None)
                     self._trees.pop(fleet.root.item(row), None)
         self._read = fleet.invalidations.end
+
+    def columns(self, rows: Rows) -> Bytes | None:
+        """Return the uuids of rows as JSON strings: uint8[*rows.shape, QUOTED].
+
+        None if one of them is not as long as uuids are.
+        """
+        self._in_columns = grown(self._in_columns, int(rows.max()) + 1, False)
+        if len(self._columns) < len(self._in_columns):
+            larger = np.zeros((len(self._in_columns), QUOTED), dtype=np.uint8)
+            larger[: len(self._columns)] = self._columns
+            self._columns = larger
+        missing = rows[~self._in_columns[rows]]
+        if len(missing):
+            named = np.unique(missing)
+            found = [self.uuids[row] for row in named.tolist()]
+            if any(len(text) != QUOTED for text in found):
+                return None
+            self._columns[named] = np.frombuffer(b"".join(found), dtype=np.uint8).reshape(-1, QUOTED)
+            self._in_columns[named] = True
+        return self._columns[rows]
 
     def summaries(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> list[bytes]:
         """Encode ``provider_summaries``, a JSON object in the order of ``rows``, in parts.
