@@ -13,9 +13,10 @@ database can be upgraded while processes run, and the processes are upgraded, or
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -23,6 +24,9 @@ from sqlalchemy.engine import Connection
 from roost.storage.database import Database
 from roost.storage.engine import WHOLE_TABLE_PLANS
 from roost.storage.errors import ForeignTables, SchemaTooNew, SchemaTooOld
+
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
 
 _WORKS_FROM = "works_from"
 
@@ -137,11 +141,10 @@ class Schema:
         # Imported here because every start checks the tables but few upgrade them.
         from alembic.operations import Operations
         from alembic.runtime.migration import MigrationContext
-        from alembic.script import ScriptDirectory
 
         if self.known_revision(database) is None:
             self.refuse_foreign(database)
-        scripts = ScriptDirectory(str(self.scripts))
+        scripts = _script_directory(self.scripts)
 
         def run(connection: Connection) -> None:
             context = MigrationContext.configure(
@@ -160,9 +163,7 @@ class Schema:
 
     def works_from(self, revision: str) -> str:
         """Return the oldest revision whose programs work with the tables of a revision."""
-        from alembic.script import ScriptDirectory
-
-        scripts = ScriptDirectory(str(self.scripts))
+        scripts = _script_directory(self.scripts)
         upto = [each for each in self.revisions if each <= revision]
         oldest, needed = revision, ""
         for earlier, later in reversed(list(pairwise(upto))):
@@ -268,6 +269,14 @@ class Schema:
             connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {_WORKS_FROM} VARCHAR(80)")
         said = f"{self.newest} {self.works_from(self.newest)}"
         connection.execute(sa.update(self._version).values({_WORKS_FROM: said}))
+
+
+@cache
+def _script_directory(folder: Path) -> "ScriptDirectory":
+    """Return the revisions of a folder, read once: a process of tests makes hundreds of databases."""
+    from alembic.script import ScriptDirectory
+
+    return ScriptDirectory(str(folder))
 
 
 @contextmanager
