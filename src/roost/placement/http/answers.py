@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from email.utils import format_datetime
+from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -74,8 +76,14 @@ def answer_empty(resp: Response, status: int = 204) -> None:
 def set_freshness(req: PlacementRequest, resp: Response, modified: float | None = None) -> None:
     """Set Last-Modified and ``Cache-Control: no-cache``, from 1.15. For ``modified`` see `answer`."""
     if req.version >= Since.CACHE_HEADERS:
-        resp.last_modified = datetime.fromtimestamp(time.time() if modified is None else modified, UTC)
-        resp.cache_control = ("no-cache",)
+        resp.set_header("last-modified", _http_date(int(time.time() if modified is None else modified)))
+        resp.set_header("cache-control", "no-cache")
+
+
+@lru_cache(maxsize=1_000)
+def _http_date(seconds: int) -> str:
+    """Return a time in the form of HTTP's headers. Most responses of a second have the same."""
+    return format_datetime(datetime.fromtimestamp(seconds, UTC), usegmt=True)
 
 
 def locate(req: PlacementRequest, resp: Response, path: str) -> None:
