@@ -1,8 +1,9 @@
 """Commands that write and delete the allocations of consumers."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 
@@ -122,8 +123,9 @@ def write_allocations(
     if any(assignments):
         assignment_condition.judge(state, writes, held, assignments)
     mark = len(state.changes)
+    handed = _handed_groups(writes, held)
     for write, before, assignment in zip(writes, held, assignments, strict=True):
-        _apply(state, write, before, _group_of(write, before, writes, held), assignment)
+        _apply(state, write, before, _group_of(write, before, handed), assignment)
     for write, before in zip(writes, held, strict=True):
         if write.group is not None:
             try:
@@ -175,7 +177,8 @@ def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
     return held
 
 
-class _AllWrites(NamedTuple):
+@dataclass(frozen=True)
+class _AllWrites:
     """The writes of a command. ``freed``: amounts held before; ``wanted``: amounts checked so far."""
 
     writes: Sequence[ConsumerWrite]
@@ -185,8 +188,14 @@ class _AllWrites(NamedTuple):
 
     def take_no_more(self, provider: str, name: str) -> bool:
         """Return whether all writes together take no more of an inventory than their consumers held."""
-        taken = sum(each.allocations.get(provider, {}).get(name, 0) for each in self.writes)
-        return taken <= self.freed[provider, name]
+        return self._taken[provider, name] <= self.freed[provider, name]
+
+    @cached_property
+    def _taken(self) -> Use:
+        taken: Use = defaultdict(int)
+        for write in self.writes:
+            _add(taken, write.allocations)
+        return taken
 
 
 def _judge(state: State, write: ConsumerWrite, among: _AllWrites) -> None:
@@ -237,10 +246,23 @@ def _judge_amount(
     )
 
 
-def _group_of(
-    write: ConsumerWrite, before: Held | None, writes: Sequence[ConsumerWrite], held: Sequence[Held | None]
-) -> str | None:
-    """Return the server group of a consumer after the write.
+def _handed_groups(writes: Sequence[ConsumerWrite], held: Sequence[Held | None]) -> dict[Hashable, str]:
+    """Return by allocations the server groups of members that give up or change all of these allocations."""
+    groups: dict[Hashable, str] = {}
+    for write, source in zip(writes, held, strict=True):
+        group = None if source is None else source.consumer.group
+        if source is not None and group is not None and source.allocations != write.allocations:
+            groups.setdefault(_key(source.allocations), group)
+    return groups
+
+
+def _key(allocations: Allocations) -> Hashable:
+    """Return a key that is equal for equal allocations."""
+    return frozenset((provider, frozenset(held.items())) for provider, held in allocations.items())
+
+
+def _group_of(write: ConsumerWrite, before: Held | None, handed: Mapping[Hashable, str]) -> str | None:
+    """Return the server group of a consumer after the write. ``handed``: as of `_handed_groups`.
 
     A new consumer that takes over all allocations of a member in the same request takes over its group too.
     Nova moves the allocations of an instance to its migration in this way, and back if the move fails. So the
@@ -250,15 +272,7 @@ def _group_of(
         return write.group.group
     if before is not None:
         return before.consumer.group
-    if len(writes) > 1 and write.allocations:
-        for other, source in zip(writes, held, strict=True):
-            if (
-                source is not None
-                and source.consumer.group is not None
-                and source.allocations == write.allocations != other.allocations
-            ):
-                return source.consumer.group
-    return None
+    return handed.get(_key(write.allocations)) if handed and write.allocations else None
 
 
 def _apply(
