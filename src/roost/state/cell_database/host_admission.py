@@ -66,10 +66,13 @@ def revoke_tokens(connection: Connection, host: str) -> int:
 @transaction
 def read_host_tokens(connection: Connection) -> dict[str, HostToken]:
     """Return all valid tokens of the cell's hosts, by digest."""
-    return {row.digest: HostToken(**row._asdict()) for row in connection.execute(_ALL)}
+    return {
+        digest: HostToken(digest=digest, host=host, issued_at=issued_at, is_used=is_used)
+        for digest, host, issued_at, is_used in connection.execute(_ALL)
+    }
 
 
-_ALL = sa.select(host_tokens)
+_ALL = sa.select(host_tokens.c.digest, host_tokens.c.host, host_tokens.c.issued_at, host_tokens.c.is_used)
 
 
 class HeldHost(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ from roost.state.cell_database.tables import (
     refused_nodes,
     unknown_guests,
 )
-from roost.state.leases import Lease, read_leases
+from roost.state.leases import Lease, lease_of, read_leases
 from roost.storage import in_batches, insert_missing, transaction
 
 
@@ -130,7 +130,7 @@ def describe_hosts(connection: Connection, hosts: tuple[str, ...]) -> dict[str, 
 def _described(connection: Connection, some: Collection[str]) -> dict[str, CellHost]:
     added = {row.host: row for row in connection.execute(_HOSTS.where(cell_hosts.c.host.in_(some)))}
     sessions = {
-        row.host: Lease(**row._asdict())
+        row.host: lease_of(row)
         for row in connection.execute(
             sa.select(leases).where(leases.c.name.in_([session_name(host) for host in some]))
         )

@@ -11,7 +11,16 @@ they are outdated. An observer that sees a lease stand still for `LeaseTimes.lea
 owner holds no lease is free. No clocks are compared.
 """
 
-from roost.state.leases.lease import VACANT, Lease, Stamp, create_leases, holders, leases, leases_table
+from roost.state.leases.lease import (
+    VACANT,
+    Lease,
+    Stamp,
+    create_leases,
+    holders,
+    lease_of,
+    leases,
+    leases_table,
+)
 from roost.state.leases.liveness import ObservedLiveness
 from roost.state.leases.tenure import FREED, LeaseTimes, Standstill, Tenure, keep_lease, renew, watch_leases
 from roost.state.leases.works import (
@@ -44,6 +53,7 @@ __all__ = [
     "forget_leases",
     "holders",
     "keep_lease",
+    "lease_of",
     "leases",
     "leases_of_kind",
     "leases_table",

@@ -1,5 +1,8 @@
 """A lease, with its holder and the epoch of the holder's ownership, and the table of leases."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -64,6 +67,22 @@ def leases_table(metadata: sa.MetaData) -> sa.Table:
 
 leases = leases_table(sa.MetaData())
 """The table, for statements on any database that has it."""
+
+
+def lease_of(row: Sequence[Any]) -> Lease:
+    """Return the lease of a row with all columns of the table, in their order."""
+    # The leases of all hosts are read every few seconds: by names of columns this takes five times as long.
+    name, kind, holder, epoch, counter, host, service_version, since = row
+    return Lease(
+        name=name,
+        kind=kind,
+        holder=holder,
+        epoch=epoch,
+        counter=counter,
+        host=host,
+        service_version=service_version,
+        since=since,
+    )
 
 
 def create_leases(connection: Connection) -> None:

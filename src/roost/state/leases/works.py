@@ -6,7 +6,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.state.leases.lease import VACANT, Lease, leases
+from roost.state.leases.lease import VACANT, Lease, lease_of, leases
 from roost.storage import in_batches, insert_missing, one_of, short_read, transaction
 
 
@@ -147,14 +147,14 @@ def forget_leases(connection: Connection, seen: Sequence[Lease]) -> None:
 @short_read
 def leases_of_kind(connection: Connection, kind: str) -> list[Lease]:
     """Return all leases of a kind, in order of names."""
-    return [Lease(**row._asdict()) for row in connection.execute(_ALL, {"of": kind})]
+    return [lease_of(row) for row in connection.execute(_ALL, {"of": kind})]
 
 
 @short_read
 def all_leases(connection: Connection) -> list[Lease]:
     """Return the leases of all kinds, in order of names."""
     query = sa.select(leases).order_by(leases.c.name)
-    return [Lease(**row._asdict()) for row in connection.execute(query)]
+    return [lease_of(row) for row in connection.execute(query)]
 
 
 # Built once: each poll of a host reads its lease.
@@ -167,7 +167,7 @@ def read_leases(connection: Connection, names: Iterable[str], *, lock: bool = Fa
     """Return the existing leases of some names. ``lock``: lock their rows until the transaction ends."""
     query = _LOCKED if lock else _NAMED
     return {
-        row.name: Lease(**row._asdict())
+        row.name: lease_of(row)
         for some in in_batches(names)
         for row in connection.execute(query, {"names": some})
     }

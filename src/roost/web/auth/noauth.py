@@ -25,7 +25,7 @@ class NoAuth:
     async def identify(
         self, headers: Mapping[str, str], method: str = "GET", path: str = "/"
     ) -> Identity | None:
-        return _identity(tuple([headers.get(name) for name in _READ]))
+        return _identity(tuple(map(headers.get, _READ)))
 
 
 @lru_cache(_CACHED_IDENTITIES)
