@@ -176,7 +176,7 @@ def test_overload(folder: Path):
 
 def test_limits(folder: Path):
     rows = measured("limits", "--hosts", "60", "--clients", "4", *QUICK, folder=folder)["rows"]
-    assert len(rows) == 8
+    assert len(rows) == 9
     assert all(row["share"] > 0 for row in rows)
 
 

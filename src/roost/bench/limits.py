@@ -14,7 +14,6 @@ from typing import Any, Final, get_args
 import click
 import msgspec
 import numpy as np
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.bench.claims import RESOURCES, Claims, prepared
@@ -37,21 +36,27 @@ from roost.bench.report import BenchReport, BenchTable, Column
 from roost.bench.requests import Shapes
 from roost.bench.services import BenchService, NullService, Roost
 from roost.bench.store import Store
+from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
+from roost.ledger.append import NewCommit, append
+from roost.ledger.commit_steps import Position
+from roost.ledger.delta import newest
+from roost.ledger.feed import encode_changes
 from roost.ledger.load import load
-from roost.ledger.projection import IDS_OF_A_COMMIT
+from roost.ledger.projection import ConsumerIds, Statement, project
 from roost.ledger.tables import (
     allocations,
-    commits,
-    consumers,
     inventories,
     provider_aggregates,
     provider_traits,
     resource_providers,
 )
+from roost.model.allocation import Consumer
+from roost.model.change import AllocationsChanged, Change, GenerationChanged
 from roost.storage import Database
 
 LIMIT: Final = 1_000
+FEW: Final = 10
 BATCH: Final = 64
 """Claims of one commit if 64 clients send claims."""
 STATE: Final = (resource_providers, inventories, provider_traits, provider_aggregates, allocations)
@@ -88,7 +93,7 @@ def measure(setting: ComparedSetting, store: Store, plan: FleetPlan, clients: in
     with (
         store.copy(plan, "roost") as url,
         Roost(log, url, setting.workers) as roost,
-        NullService(log) as null,
+        NullService(log, url) as null,
     ):
         rows += _candidates(setting, roost, null)
         rows += _claims(setting, plan, store, roost, null, clients)
@@ -150,18 +155,30 @@ def _candidates(setting: ComparedSetting, roost: BenchService, null: BenchServic
     value = answer.json()
     encoding = median_ms(lambda _: msgspec.json.encode(value), setting.seconds)
     size = len(answer.content)
-    paths = {null.name: f"/bytes/{size}", roost.name: path}
+    bare, ours = _beside(setting, roost, null, path, f"/bytes/{size}")
+    work = f"GET candidates, limit={LIMIT}"
+    rows = [
+        _row(work, "ms", encoding, ours, f"msgspec encoding the same {size:,} bytes"),
+        _row(work, "ms", bare, ours, "an empty handler sending as many bytes"),
+    ]
+    path = next(QUERIES[0].paths(FEW))
+    size = len(roost.request("GET", path).content)
+    bare, ours = _beside(setting, roost, null, path, f"/head/{size}")
+    what = f"an empty handler and one indexed query, sending as many bytes ({size:,})"
+    return [*rows, _row(f"GET candidates, limit={FEW}", "ms", bare, ours, what)]
+
+
+def _beside(
+    setting: ComparedSetting, roost: BenchService, null: BenchService, path: str, empty: str
+) -> tuple[float, float]:
+    """Return the p50 in ms of the empty handler for a path, and Roost's for another, measured in turns."""
+    paths = {null.name: empty, roost.name: path}
 
     def gets(service: BenchService, _: int) -> LoadPlan:
         return setting.load(service, [http_request("GET", paths[service.name])])
 
-    loads = in_turns((null, roost), gets, setting.rounds)
-    bare, ours = (figures(load).p50_ms for load in loads)
-    work = f"GET candidates, limit={LIMIT}"
-    return [
-        _row(work, "ms", encoding, ours, f"msgspec encoding the same {size:,} bytes"),
-        _row(work, "ms", bare, ours, "an empty handler sending as many bytes"),
-    ]
+    bare, ours = (figures(load).p50_ms for load in in_turns((null, roost), gets, setting.rounds))
+    return bare, ours
 
 
 def _claims(
@@ -185,49 +202,49 @@ def _claims(
     work = f"PUT claims, {clients} clients"
     return [
         _row(work, "1/s", bare, ours, "an empty handler reading the same bodies"),
-        _row(work, "1/s", inserting, ours, f"their rows alone, {BATCH} claims a commit"),
+        _row(
+            work,
+            "1/s",
+            inserting,
+            ours,
+            f"their rows by the ledger's own statements, {BATCH} claims a commit",
+        ),
     ]
 
 
 def inserts(url: str, plan: FleetPlan, seconds: float) -> float:
-    """Return the claims per second of a database to which only the rows of claims are written, durably."""
+    """Return the claims per second of a database to which only the rows of claims are written, durably.
+
+    They are written by the ledger's own transaction. To draft them takes no part of the time.
+    """
     database = Database(url)
     try:
-        database.write_now(partial(_insert, plan=plan, number=1))
-        number = 1
-        started = time.perf_counter()
-        while (took := time.perf_counter() - started) < seconds:
+        fleet, head = database.read_now(load), database.read_now(newest)
+        took, number = 0.0, 0
+        while took < seconds:
+            commit, statements = _drafted(fleet, plan, head.seq + 1)
+            work = partial(append, after=head, commit=commit, statements=statements, withdrawn=())
+            started = time.perf_counter()
+            database.write_now(work)
+            if number:  # the first one opens a connection
+                took += time.perf_counter() - started
             number += 1
-            database.write_now(partial(_insert, plan=plan, number=number))
+            head = Position(commit.seq, commit.writer)
         return (number - 1) * BATCH / took
     finally:
         asyncio.run(database.close())
 
 
-def _insert(connection: Connection, plan: FleetPlan, number: int) -> None:
-    """Write commit ``number`` of `BATCH` claims. Commit 0 is that of the bulk load."""
-    batch = range(number * BATCH, (number + 1) * BATCH)
-    first = (number + 1) * IDS_OF_A_COMMIT
-    held = [(first + each, each * 7_919 % plan.hosts) for each in batch]
-    row = {"seq": number + 1, "writer": "bench", "committed_at": 0.0, "changes": "x" * 400 * len(batch)}
-    connection.execute(sa.insert(commits), row)
-    owner = {"project_id": PROJECT, "user_id": USER, "consumer_type": "INSTANCE", "generation": 1}
-    connection.execute(
-        sa.insert(consumers),
-        [{"id": consumer, "uuid": str(uuid.uuid4()), **owner, "changed_at": 0.0} for consumer, _ in held],
-    )
-    connection.execute(
-        sa.insert(allocations),
-        [
-            {"consumer_id": consumer, "provider_id": host, "resource_class_id": each, "used": amount}
-            for consumer, host in held
-            for each, amount in enumerate(RESOURCES.values())
-        ],
-    )
-    touched = sa.update(resource_providers).where(resource_providers.c.id == sa.bindparam("row"))
-    connection.execute(
-        touched.values(generation=number), [{"row": host} for host in {host for _, host in held}]
-    )
+def _drafted(fleet: Fleet, plan: FleetPlan, seq: int) -> tuple[NewCommit, list[Statement]]:
+    """Return commit ``seq``, of `BATCH` claims of new consumers on hosts of a fleet, and its statements."""
+    changes: list[Change] = []
+    for each in range(seq * BATCH, (seq + 1) * BATCH):
+        host = fleet.uuid(each * 7_919 % plan.hosts)
+        consumer = Consumer(str(uuid.uuid4()), PROJECT, USER, 1, "INSTANCE")
+        changes.append(AllocationsChanged(consumer.uuid, None, consumer, {}, {host: RESOURCES}))
+        changes.append(GenerationChanged(host, seq - 1, seq))
+    statements = project(fleet, changes, 0.0, ConsumerIds({}, seq))
+    return NewCommit(seq, str(uuid.uuid4()), 0.0, encode_changes(changes)), statements
 
 
 @click.command(epilog="Example: roost bench limits --hosts 100000 --database postgresql")

@@ -1,8 +1,9 @@
 """A service that does nothing, on the HTTP server and framework of Roost.
 
-``python -m roost.bench.null_service PORT`` runs it.
+``python -m roost.bench.null_service PORT [URL]`` runs it.
 
-It answers GET ``/bytes/N`` with N bytes, and PUT ``/allocations/X`` with 204 after reading the body.
+It answers GET ``/bytes/N`` with N bytes, and PUT ``/allocations/X`` with 204 after reading the body. With the
+URL of a ledger's database it answers GET ``/head/N`` with N bytes after one indexed query, that of the head.
 """
 
 import sys
@@ -13,6 +14,9 @@ import falcon.asgi
 from granian import Granian
 from granian.constants import Interfaces
 from granian.log import LogLevels
+
+from roost.ledger.delta import newest
+from roost.storage import Database
 
 
 class Root:
@@ -34,6 +38,18 @@ class Bytes:
         response.data = self._made[size]
 
 
+class Head:
+    """``/head/N``: as ``/bytes/N``, after a query of the newest commit."""
+
+    def __init__(self, url: str, made: Bytes) -> None:
+        self._database = Database(url, read_only=True)
+        self._made = made
+
+    async def on_get(self, request: falcon.asgi.Request, response: falcon.asgi.Response, size: int) -> None:
+        await self._database.autocommit_read(newest)
+        await self._made.on_get(request, response, size)
+
+
 class Sink:
     """``/allocations/X``: reads the body and discards it."""
 
@@ -42,12 +58,15 @@ class Sink:
         response.status = falcon.HTTP_204
 
 
-def create() -> Any:
-    """Return the ASGI application."""
+def create(url: str | None = None) -> Any:
+    """Return the ASGI application. ``url``: of the database; None: there is none."""
     app = falcon.asgi.App()
+    made = Bytes()
     app.add_route("/", Root())
-    app.add_route("/bytes/{size:int}", Bytes())
+    app.add_route("/bytes/{size:int}", made)
     app.add_route("/allocations/{name}", Sink())
+    if url is not None:
+        app.add_route("/head/{size:int}", Head(url, made))
     return app
 
 
@@ -60,7 +79,7 @@ def main() -> None:
         websockets=False,
         log_level=LogLevels.warning,
     )
-    server.serve(target_loader=lambda *_: create(), wrap_loader=False)
+    server.serve(target_loader=lambda *_: create(*sys.argv[2:]), wrap_loader=False)
 
 
 if __name__ == "__main__":

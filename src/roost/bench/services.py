@@ -194,12 +194,20 @@ class Upstream(BenchService):
 
 
 class NullService(BenchService):
-    """`roost.bench.null_service`: the HTTP server and the framework alone."""
+    """`roost.bench.null_service`: the HTTP server and the framework alone.
+
+    ``url``: of a ledger's database, for its one query; None: it has none.
+    """
 
     name = "null"
 
+    def __init__(self, log: Path, url: str | None = None) -> None:
+        super().__init__(log)
+        self._url = url
+
     def _command(self) -> Sequence[str]:
-        return [sys.executable, "-m", "roost.bench.null_service", str(self.port)]
+        more = () if self._url is None else (self._url,)
+        return [sys.executable, "-m", "roost.bench.null_service", str(self.port), *more]
 
 
 def descendants(pid: int) -> list[int]:
