@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.fleet import Fleet, feasible_trees
+from roost.fleet import Fleet, feasible_trees, tree_bits
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.feasibility import Feasibility, feasibilities
@@ -175,6 +175,17 @@ def test_trees_of_rare_forms_are_evaluated_together_as_one_by_one(
     """Where they have many providers. See `roost.fleet.feasible_trees`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(feasible_trees, "_ONE_BY_ONE", 0)
+        change_and_check(data, world, [query], steps=3)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data(), st.one_of(worlds(), splitting_worlds()), st.one_of(queries(), splitting_queries()))
+def test_touched_rows_are_evaluated_together_as_one_by_one(
+    data: st.DataObject, world: World, query: CandidateQuery
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feasible_trees, "_FEW_ROWS", 0)
+        patch.setattr(tree_bits, "_FEW", 0)
         change_and_check(data, world, [query], steps=3)
 
 

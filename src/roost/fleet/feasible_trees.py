@@ -11,8 +11,9 @@ runs only for bits that no tree had before. Pools are separate inputs: when the 
 solutions that include it are computed again, and trees are looked up only if a result flips.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from roost.fleet.errors import TooMuchWork
 from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.fleet.pending_trees import PendingTrees
-from roost.fleet.term_bits import QueryTerms, ServedKinds
-from roost.fleet.tree_bits import COLUMN, TOGETHER, bits_together
+from roost.fleet.term_bits import FormBits, QueryTerms, ServedKinds
+from roost.fleet.tree_bits import COLUMN, TOGETHER, bits_of_rows, bits_together
 from roost.fleet.tree_codes import EXCLUDED, LACKING, SPARE_CODES, TreeCodes
 from roost.fleet.tree_form import TreeForm
 from roost.fleet.tree_forms import TreeForms
@@ -34,8 +35,20 @@ _NEVER = -1
 _BITS_COPIED = 50_000
 """Bits of a tree that are copied for one unit of work."""
 _ONE_BY_ONE = 64
-"""Most touched rows that are evaluated one by one; in a large fleet, a sixteenth of the trees. Also the most
-providers in trees of rare forms that are evaluated one by one: for more, vector operations are faster."""
+"""Most touched rows after which not all trees are evaluated; in a large fleet, a sixteenth of the trees. Also
+the most providers in trees of rare forms that are evaluated one by one: for more, vector operations are
+faster."""
+_FEW_ROWS = 24
+"""Most touched rows that are evaluated one by one."""
+
+
+class _ChangedRow(NamedTuple):
+    """A provider whose amounts have changed, with its tree, and its position there."""
+
+    row: int
+    tree: int
+    form: FormBits
+    position: int
 
 
 class FeasibleTrees:
@@ -113,30 +126,41 @@ class FeasibleTrees:
             self._evaluate_pool(pool)
         for tree in restructured:
             self._evaluate_tree(tree)
-        for row in touched:
-            self._evaluate_row(row, restructured)
+        self._evaluate_rows(touched, restructured)
         if self._regroupings != forms.regroupings:
             self._take_in_variants()
 
-    def _evaluate_row(self, row: int, restructured: set[int]) -> None:
-        fleet, forms = self._fleet, self._forms
-        if not fleet.alive.item(row):
-            return
-        tree = forms.tree_at.item(fleet.root.item(row))
-        code = self._code.item(tree)
-        if code <= LACKING or tree in restructured:
-            return
-        self.evaluated += 1
-        codes = self._codes
-        variant, known = codes.variant(code), codes.bits(code)
-        form = codes.form_bits(forms.variants[variant].form)
-        position = forms.position.item(row)
-        self._meter.spend_once(EVALUATION * form.positions[position].cost + form.barred // _BITS_COPIED)
-        bits = form.replaced(known, position, row)
-        if self._terms.splitting.width:
-            bits = form.split_again(bits, position, forms.rows_of(tree))
-        if bits != known:
-            self._put(tree, codes.code_of(variant, bits))
+    def _evaluate_rows(self, touched: Iterable[int], restructured: set[int]) -> None:
+        """Evaluate the trees of providers that have changed in amounts, without ``restructured`` ones."""
+        fleet, forms, codes = self._fleet, self._forms, self._codes
+        changed: list[_ChangedRow] = []
+        for row in touched:
+            tree = forms.tree_at.item(fleet.root.item(row)) if fleet.alive.item(row) else _NEVER
+            code = LACKING if tree == _NEVER else self._code.item(tree)
+            if code > LACKING and tree not in restructured:
+                form = codes.form_bits(forms.variants[codes.variant(code)].form)
+                changed.append(_ChangedRow(row, tree, form, forms.position.item(row)))
+        self.evaluated += len(changed)
+        for (_, tree, form, position), its in zip(changed, self._bits_of(changed), strict=True):
+            self._meter.spend_once(form.barred // _BITS_COPIED)
+            code = self._code.item(tree)
+            known = codes.bits(code)
+            bits = form.replaced(known, position, its)
+            if self._terms.splitting.width:
+                bits = form.split_again(bits, position, forms.rows_of(tree))
+            if bits != known:
+                self._put(tree, codes.code_of(codes.variant(code), bits))
+
+    def _bits_of(self, changed: Sequence[_ChangedRow]) -> list[int]:
+        """Return the bits of providers."""
+        if len(changed) <= _FEW_ROWS:
+            at = [(form.positions[position], row) for row, _, form, position in changed]
+            self._meter.spend_once(sum(EVALUATION * bits.cost for bits, _ in at))
+            return [bits.of(row) if bits.width else 0 for bits, row in at]
+        rows = np.array([each.row for each in changed], dtype=np.intp)
+        numbers = np.array([each.form.numbers[each.position] for each in changed], dtype=np.intp)
+        with self._meter.once():
+            return bits_of_rows(self._terms, rows, numbers, self._terms.served_kinds(rows.tolist()))
 
     def _evaluate_tree(self, tree: int) -> None:
         forms = self._forms

@@ -73,16 +73,16 @@ class FormBits:
         bits = _joined([*found, (int(self._terms.bars(root)), 1)])
         return bits | self._terms.splitting.of(rows) << self.split if self._terms.splitting.width else bits
 
-    def replaced(self, bits: int, position: int, row: int) -> int:
+    def replaced(self, bits: int, position: int, now: int) -> int:
         """Return the bits of a tree after the provider at one position has changed in amounts.
 
-        The bits of its split stay as they were.
+        ``now``: the bits of the provider. Those of the tree's split stay as they were.
         """
         at, shift = self.positions[position], self.shifts[position]
         if not at.width:
             return bits
         before = bits >> shift & ((1 << at.width) - 1)
-        return bits ^ (before ^ at.of(row)) << shift
+        return bits ^ (before ^ now) << shift
 
     def bits_at(self, bits: int) -> list[int]:
         """Return the bits of each position from those of a tree.
@@ -240,13 +240,17 @@ class QueryTerms:
 
     def served(self, among: Sequence[int] | None = None) -> ServedKinds:
         """Return which providers could serve each kind. ``among``: rows to look at, None for all."""
+        return ServedKinds(self.served_kinds(among), self.splitting.eligible())
+
+    def served_kinds(self, among: Sequence[int] | None = None) -> list[Bools]:
+        """Return `ServedKinds.kinds`. ``among``: as of `served`."""
         rows = None if among is None else np.sort(np.array(among, dtype=np.intp))
         found = []
         for kind in self.kinds:
             served: Bools = np.zeros(self.fleet.n_rows, dtype=np.bool_)
             served[matching_rows(self.fleet, kind.group, dict(kind.resources), rows)] = True
             found.append(served)
-        return ServedKinds(found, self.splitting.eligible())
+        return found
 
     def roots_allowed(self, roots: Rows) -> Bools:
         """Return for each root whether it has the traits that the query demands: bool[len(roots)]."""

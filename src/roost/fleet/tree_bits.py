@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from roost.fleet.columns import Bools, Rows
 from roost.fleet.term_bits import FormBits, QueryTerms, ServedKinds
 from roost.fleet.work import EVALUATION
 
@@ -32,9 +33,22 @@ def bits_together(
     """Yield the bits of some trees. ``forms``, ``rows_of``, ``roots``: of each tree. Raises `TooMuchWork`."""
     if not forms:
         return
-    meter = terms.fleet.meter
     rows = np.array([row for rows in rows_of for row in rows], dtype=np.intp)
     numbers = np.concatenate([form.numbers for form in forms])
+    found = bits_of_rows(terms, rows, numbers, served.kinds)
+    end = 0
+    for form, its_rows, root in zip(forms, rows_of, roots, strict=True):
+        start, end = end, end + len(its_rows)
+        yield form.joined(found[start:end], its_rows, root)
+
+
+def bits_of_rows(terms: QueryTerms, rows: Rows, numbers: Rows, served: Sequence[Bools]) -> list[int]:
+    """Return the bits of some providers. Raises `TooMuchWork`.
+
+    ``numbers``: of the `PositionBits` at the position of each. ``served``: for each kind, by row of the
+    fleet, whether the provider could serve its terms.
+    """
+    meter = terms.fleet.meter
     order = np.argsort(numbers, kind="stable")
     found = [0] * len(rows)
     meter.spend_once(len(rows))
@@ -46,10 +60,7 @@ def bits_together(
                 found[place] = position.of(rows.item(place))
         elif position.width:
             meter.spend_once(COLUMN + position.cost * (COLUMN + len(some) // TOGETHER))
-            bits = position.of_each(rows[some], served.kinds)
+            bits = position.of_each(rows[some], served)
             for place, its in zip(some.tolist(), bits, strict=True):
                 found[place] = its
-    end = 0
-    for form, its_rows, root in zip(forms, rows_of, roots, strict=True):
-        start, end = end, end + len(its_rows)
-        yield form.joined(found[start:end], its_rows, root)
+    return found
