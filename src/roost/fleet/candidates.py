@@ -19,7 +19,15 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.fleet.assignments import Assignment, Assignments
-from roost.fleet.choices import CandidateRepeats, Choice, FoundChoices, Need, candidate_of, takes_from_tree
+from roost.fleet.choices import (
+    CandidateRepeats,
+    Choice,
+    FoundChoices,
+    Need,
+    candidate_of,
+    served_alone,
+    takes_from_tree,
+)
 from roost.fleet.columns import NO_ROWS, Bools, Rows
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.fleet import Fleet
@@ -144,7 +152,7 @@ class CandidateSearch:
         """Return all candidates as rows, each once, by anchor. No method for choices returns splits."""
         if self.single_provider:
             # No generator: a thousand candidates would pass through it one by one.
-            return chain.from_iterable(map(_served_alone, self._blocks()))
+            return chain.from_iterable(map(served_alone, self._blocks()))
         return self._choices_of_trees()
 
     def first(self, most: int) -> FoundChoices:
@@ -332,12 +340,6 @@ def _distinct(ascending: Rows) -> Rows:
     first = np.ones(len(ascending), dtype=np.bool_)
     first[1:] = ascending[1:] != ascending[:-1]
     return ascending[first]
-
-
-def _served_alone(roots: Rows) -> Iterator[Choice]:
-    """Return the choices of roots that serve everything."""
-    anchors = roots.tolist()
-    return zip(anchors, zip(anchors, strict=True), strict=True)
 
 
 def _common(sets: list[Rows]) -> Rows:

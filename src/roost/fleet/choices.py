@@ -1,6 +1,6 @@
 """Candidates as rows, their repeats, and their conversion to candidates with uuids."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -25,6 +25,12 @@ Choice = tuple[int, Assignment]
 """One candidate as rows: its anchor, and the provider that serves each need."""
 
 
+def served_alone(roots: Rows) -> Iterator[Choice]:
+    """Return the choices of roots that serve everything."""
+    anchors = roots.tolist()
+    return zip(anchors, zip(anchors, strict=True), strict=True)
+
+
 FEW = 32
 """Choices that are looked at one by one: to set up columns for them takes as long."""
 
@@ -46,8 +52,7 @@ class FoundChoices:
     def choices(self) -> Sequence[Choice]:
         """The choices as a list."""
         if self._choices is None:
-            anchors = self._roots.tolist()
-            self._choices = list(zip(anchors, zip(anchors, strict=True), strict=True))
+            self._choices = list(served_alone(self._roots))
         return self._choices
 
     @cached_property
