@@ -97,9 +97,10 @@ class ProviderTexts:
             self.uuids = _Quoted(fleet)
             self._in_columns = np.zeros(0, dtype=np.bool_)
         else:
-            for row in changed:
+            # Views of keys, unlike sets and dictionaries, go through the smaller of the two.
+            for row in self.uuids.keys() & changed:
                 self._summaries.pop(row, None)
-                self.uuids.pop(row, None)
+                del self.uuids[row]
                 if row < len(self._in_columns):
                     self._in_columns[row] = False
             if self._trees:
