@@ -53,7 +53,7 @@ def test_candidates(folder: Path):
 
 def test_claims(folder: Path):
     report = measured("claims", "--hosts", "100", "--clients", "4", *QUICK, folder=folder)
-    assert [row["work"] for row in report["rows"]] == ["PUT", "DELETE", "POST of 100"]
+    assert [row["work"] for row in report["rows"]] == ["PUT", "DELETE", "POST of 100", "POST of 1,000"]
     assert all(row["roost"]["per_second"] > 0 and not row["roost"]["failed"] for row in report["rows"])
 
 

@@ -25,7 +25,7 @@ from roost.bench.services import BenchService
 from roost.bench.store import Store
 
 RESOURCES: Final = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 2}
-POST_SIZE: Final = 100
+POST_SIZES: Final = (100, 1_000)
 """Consumers in one POST."""
 PREPARED: Final = {"roost": 12_000, "upstream": 1_000, "null": 20_000}
 """Claims that are encoded for each second of a round: more than the service can answer."""
@@ -65,6 +65,14 @@ GOALS: Final = (
         unit="times upstream",
         at_least=100,
         calibrations=(Calibration((78.1,), "SQLite"), Calibration((98, 99), "PostgreSQL")),
+    ),
+    Goal(
+        workload="claims, POST of 1,000",
+        of={"work": "POST of 1,000", "workers": 1},
+        field="roost.per_second",
+        unit="claims/s",
+        at_least=12_000,
+        calibrations=(),
     ),
 )
 
@@ -153,7 +161,7 @@ def measure(setting: ComparedSetting, store: Store, plan: FleetPlan, clients: Se
 
         def posts(service: BenchService, number: int) -> LoadPlan:
             bodies = drawn[service.name].bodies(prepared(service, setting.seconds))
-            batches = [dict(bodies[at : at + POST_SIZE]) for at in range(0, len(bodies), POST_SIZE)]
+            batches = [dict(bodies[at : at + size]) for at in range(0, len(bodies), size)]
             return load(service, [http_request("POST", "/allocations", body) for body in batches], 1)
 
         def deletes(service: BenchService, number: int) -> LoadPlan:
@@ -169,7 +177,8 @@ def measure(setting: ComparedSetting, store: Store, plan: FleetPlan, clients: Se
             made = {service.name: load for service, load in zip(entered, loads, strict=True)}
             rows.append(_row("PUT", count, loads))
         rows.append(_row("DELETE", count, in_turns(entered, deletes, setting.rounds)))
-        rows.append(_row(f"POST of {POST_SIZE}", 1, in_turns(entered, posts, setting.rounds), POST_SIZE))
+        for size in POST_SIZES:
+            rows.append(_row(f"POST of {size:,}", 1, in_turns(entered, posts, setting.rounds), size))
     return TABLE.report(rows, setting.settings(store, fleet=str(plan)))
 
 
@@ -184,6 +193,6 @@ def _row(work: str, clients: int, loads: Sequence[Measurement], items: int = 1) 
 @counts_option("--clients", (1, 16, 64), "Connections")
 @reported(peer=True, rounds=2, seconds=3.0)
 def claims(setting: ComparedSetting, hosts: int, clients: tuple[int, ...]) -> BenchReport:
-    """Time claims of new consumers (PUT, POST of 100) and DELETE, answered once the commit is durable."""
+    """Time claims of new consumers (PUT, POST of 100 and of 1,000) and DELETE, durable when answered."""
     with setting.store() as store:
         return measure(setting, store, flat(hosts), clients)
