@@ -38,7 +38,7 @@ class Bytes:
         response.data = self._made[size]
 
 
-class Head:
+class BytesAfterQuery:
     """``/head/N``: as ``/bytes/N``, after a query of the newest commit."""
 
     def __init__(self, url: str, made: Bytes) -> None:
@@ -66,7 +66,7 @@ def create(url: str | None = None) -> Any:
     app.add_route("/bytes/{size:int}", made)
     app.add_route("/allocations/{name}", Sink())
     if url is not None:
-        app.add_route("/head/{size:int}", Head(url, made))
+        app.add_route("/head/{size:int}", BytesAfterQuery(url, made))
     return app
 
 
