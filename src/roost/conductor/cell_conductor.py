@@ -9,6 +9,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 import structlog
 
@@ -133,8 +134,9 @@ class CellConductor:
         async with asyncio.TaskGroup() as tasks:
             for routine in routines_of(self._context, self.work, self._limits, self._poll_seconds):
                 tasks.create_task(routine)
-            if self._wakes is not None:
-                tasks.create_task(take_announcements(self._cell, self.work.tenure, self._wakes))
+            if (wakes := self._wakes) is not None:
+                taking = partial(take_announcements, self._cell, self.work.tenure, wakes)
+                tasks.create_task(lasting(self._context, "take_announcements", taking))
 
     async def close(self) -> None:
         """Give the lease back, so that others take up the work at once. `run` must have been cancelled."""

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from roost.process.remote_wakes import WakeAddress, send_wake
 from roost.state.cell_database.tables import leases, wake_addresses
+from roost.state.leases import VACANT
 from roost.storage import StorageError, short_read, transaction
 
 ADDRESS_SECONDS: Final = 5.0
@@ -93,5 +94,5 @@ _REMOVE = sa.delete(wake_addresses).where(
 _ADDRESSES = (
     sa.select(wake_addresses.c.host, wake_addresses.c.port, wake_addresses.c.wake_key)
     .join(leases, leases.c.name == _LEASE)
-    .where(leases.c.holder != "")
+    .where(leases.c.holder != VACANT)
 )
