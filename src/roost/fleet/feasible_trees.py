@@ -135,8 +135,10 @@ class FeasibleTrees:
         fleet, forms, codes = self._fleet, self._forms, self._codes
         changed: list[_ChangedRow] = []
         for row in touched:
-            tree = forms.tree_at.item(fleet.root.item(row)) if fleet.alive.item(row) else _NEVER
-            code = LACKING if tree == _NEVER else self._code.item(tree)
+            if not fleet.alive.item(row):
+                continue
+            tree = forms.tree_at.item(fleet.root.item(row))
+            code = self._code.item(tree)
             if code > LACKING and tree not in restructured:
                 form = codes.form_bits(forms.variants[codes.variant(code)].form)
                 changed.append(_ChangedRow(row, tree, form, forms.position.item(row)))

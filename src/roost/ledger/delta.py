@@ -166,7 +166,7 @@ def newest(connection: Connection) -> Position:
         row = cursor.fetchone()
     except connection.dialect.loaded_dbapi.Error:
         # SQLAlchemy finds the same error, and knows what it means for the connection.
-        row = connection.execute(_NEWEST).one_or_none()
+        row = connection.exec_driver_sql(_NEWEST_SQL).one_or_none()
     finally:
         cursor.close()
     return NOWHERE if row is None else Position(*row)
