@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from typing import Any, Protocol
 
-from roost.agent.drivers import CapableDriver, Driver, Hardware
+from roost.agent.drivers import CapableDriver, Driver, Hardware, stopping_driver
 from roost.agent.errors import BuildEnded
 from roost.agent.provider_config import ProviderConfig
 from roost.agent.provider_tree import ProviderTree
@@ -57,6 +57,15 @@ class DriverCalls(Protocol):
         """Remove every trace of an instance.
 
         A prepare or start of it that is under way ends first (`BuildEnded`).
+        """
+
+    async def stop(self, instance: str) -> None:
+        """Stop the guest of an instance. Raises `CannotStopGuests`, `NoSuchGuest`."""
+
+    async def start_again(self, instance: Instance) -> None:
+        """Start the stopped guest of an instance.
+
+        Raises `CannotStopGuests`, `BuildFailed`, `NoSuchGuest`.
         """
 
 
@@ -146,6 +155,14 @@ class DriverService:
             _end(task)
             await asyncio.wait([task])
         await self._driver.destroy(instance)
+
+    async def stop(self, instance: str) -> None:
+        """Stop the guest of an instance."""
+        await stopping_driver(self._driver).stop(instance)
+
+    async def start_again(self, instance: Instance) -> None:
+        """Start the stopped guest of an instance."""
+        await stopping_driver(self._driver).start_again(instance)
 
 
 def _end(task: asyncio.Task[None]) -> None:

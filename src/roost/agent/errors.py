@@ -3,6 +3,8 @@
 ComputeError
 ├── BuildFailed         the driver could not build an instance; the text is the reason
 ├── BuildEnded          a build was ended because its instance is to be destroyed
+├── CannotStopGuests    the driver of a host stops no guests
+├── NoSuchGuest         a driver is to stop or start a guest that it does not have
 ├── BadProviderName     a provider has a name or aggregate that cannot be stored
 ├── ProviderConfigConflict  a file configures an inventory that the driver reports itself, or twice
 ├── ReshapeNeeded       a driver's tree needs the allocations of its consumers to be moved
@@ -39,6 +41,14 @@ class BuildFailed(ComputeError):
 
 class BuildEnded(ComputeError):
     """A build was ended because its instance is to be destroyed."""
+
+
+class CannotStopGuests(ComputeError):
+    """The driver of a host stops no guests; the text names the driver."""
+
+
+class NoSuchGuest(ComputeError):
+    """A driver is to stop or start a guest of an attempt that it does not have."""
 
 
 class BadProviderName(ComputeError):

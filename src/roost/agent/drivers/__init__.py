@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from roost.agent.errors import CannotStopGuests
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment
 from roost.model.instance import Instance
@@ -116,7 +117,8 @@ class Driver(Protocol):
     def guests(self) -> Mapping[str, int]:
         """Return the attempt that built each running guest, by the uuid of its instance.
 
-        Guests that are being prepared or started are not among them, nor are guests of others on the host.
+        Guests that are being prepared or started are not among them, nor are stopped ones (`StoppingDriver`)
+        and guests of others on the host.
         """
 
     async def recover(self, instances: Collection[Instance]) -> None:
@@ -126,7 +128,7 @@ class Driver(Protocol):
         """Prepare a guest up to its start. Raises `BuildFailed`.
 
         ``instance.selection`` is its claim: allocations, mappings and the assignment of the host's cells,
-        CPUs, pages and PCI devices.
+        CPUs, pages and PCI devices. It is never called while a stopped guest of the same attempt is there.
         """
 
     async def start(self, instance: Instance) -> None:
@@ -155,3 +157,30 @@ class PluggingDriver(Protocol):
 
     async def prepare_attached(self, instance: Instance, attached: Attached) -> None:
         """Do as `Driver.prepare`, for a guest with ports and accelerators. Raises `BuildFailed`."""
+
+
+@runtime_checkable
+class StoppingDriver(Protocol):
+    """Additional methods of a driver that stops guests and starts them again.
+
+    A stopped guest stays stopped when the agent is restarted.
+    """
+
+    async def stop(self, instance: str) -> None:
+        """Stop the guest of an instance; its disks and its definition stay.
+
+        A stopped guest is no error. Raises `NoSuchGuest`.
+        """
+
+    async def start_again(self, instance: Instance) -> None:
+        """Start the guest of ``instance.attempt``, which was stopped. A running guest is no error.
+
+        Raises `BuildFailed`, `NoSuchGuest`.
+        """
+
+
+def stopping_driver(driver: Driver) -> StoppingDriver:
+    """Return a driver as one that stops guests. Raises `CannotStopGuests` if it does not."""
+    if not isinstance(driver, StoppingDriver):
+        raise CannotStopGuests(f"the driver {type(driver).__name__} cannot stop guests")
+    return driver

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from roost.agent.drivers import Attached, Driver, Hardware, PluggingDriver
+from roost.agent.drivers import Attached, Driver, Hardware, PluggingDriver, stopping_driver
 from roost.agent.errors import BuildFailed, StateUnusable
 from roost.agent.neighbours import Neighbour
 from roost.agent.provider_tree import ProviderTree
@@ -81,6 +81,12 @@ class AttachingDriver:
 
     async def start(self, instance: Instance) -> None:
         await self._driver.start(instance)
+
+    async def stop(self, instance: str) -> None:
+        await stopping_driver(self._driver).stop(instance)
+
+    async def start_again(self, instance: Instance) -> None:
+        await stopping_driver(self._driver).start_again(instance)
 
     async def destroy(self, instance: str) -> None:
         await self._driver.destroy(instance)
