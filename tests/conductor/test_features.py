@@ -46,7 +46,7 @@ def test_request_waits_for_the_last_old_agent(tmp_path) -> None:
                 "the agent of host old-2 of cell cell1 has 1 and 2 more; see GET /v1/services",
             )
             assert refused.json()["errors"][0]["code"] == "roost.feature_off"
-            feature, _ = (await client.get("/v1/services", headers=ADMIN)).json()["features"]
+            feature, *_ = (await client.get("/v1/services", headers=ADMIN)).json()["features"]
             assert (feature["name"], feature["since"], feature["held_back_by"]) == ("attachments", 2, 5)
             # What the others do goes on.
             assert (await client.post("/v1/instances", json=plain)).status_code == 202
@@ -61,7 +61,7 @@ def test_request_waits_for_the_last_old_agent(tmp_path) -> None:
             await now.super.watch.look()
             accepted = await client.post("/v1/instances", json=on_network)
             assert accepted.status_code == 202, accepted.text
-            feature, _ = (await client.get("/v1/services", headers=ADMIN)).json()["features"]
+            feature, *_ = (await client.get("/v1/services", headers=ADMIN)).json()["features"]
             assert feature["held_back_by"] == 0
             await now.arrive()
             [uuid] = accepted.json()["instances"]

@@ -107,7 +107,7 @@ class HostAgent:
         session = self._sessions.current
         if session is None or self.held is not None:
             return None
-        return Confirm(session.key, instance, attempt, session.counted)
+        return Confirm(session.key, instance, attempt, session.counted, waits=True)
 
     async def _poll(self, *, wants_orders: bool = True) -> None:
         """Send a heartbeat, and begin the orders in its answer. Raises `AgentProtocolError`."""

@@ -139,7 +139,7 @@ class AgentWorkload:
                 guest = await self._destroy(given.order)
                 self.took = self._context.monotonic() - began
                 self.destroyed[given.order.key] = Destroyed(*given.order.key, guest)
-            else:
+            elif isinstance(given.order, Build):
                 result = await self._build(given.order, given.asked)
                 self.took = self._context.monotonic() - began
                 if result is not None:
@@ -221,13 +221,16 @@ class AgentWorkload:
         return BuildResult(instance, self._host, attempt)
 
     async def _confirm(self, key: Key, deadline: float) -> bool | None:
-        """Return whether the cell still wants an attempt; None if it does not answer before the deadline."""
+        """Return whether the cell still wants an attempt; None if it does not say so before the deadline."""
         pause = self._retry_seconds
         while True:
             question = self._confirmation(*key)
             if question is not None:
                 try:
-                    return await self._context.cell.ask(question)
+                    answer = await self._context.cell.ask(question)
+                    if answer is not None:
+                        return answer
+                    pause = self._retry_seconds
                 except AgentProtocolError as error:
                     values = {"host": self._host, "instance": key[0], "error": error_text(error)}
                     self._context.log("a build cannot be confirmed now", values, "warning")

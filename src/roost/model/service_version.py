@@ -6,13 +6,14 @@ rolling upgrade a feature stays off until the lowest version of all running proc
     1   the first version; earlier processes report 0
     2   agents attach the ports and accelerators of guests
     3   operators' words are announced by commits
+    4   agents stop guests and start them again, and a build may wait for its confirmation
 """
 
 from typing import Final
 
 import msgspec
 
-SERVICE_VERSION: Final = 3
+SERVICE_VERSION: Final = 4
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -25,5 +26,6 @@ class Feature(msgspec.Struct, frozen=True):
 
 ATTACHMENTS: Final = Feature("attachments", 2, "ports and accelerators are attached to guests")
 WORDS: Final = Feature("operator-words", 3, "operators' words count when they are answered")
-FEATURES: Final = (ATTACHMENTS, WORDS)
+MOVES: Final = Feature("moves", 4, "instances move between hosts")
+FEATURES: Final = (ATTACHMENTS, WORDS, MOVES)
 """The features that a process of an earlier version would silently ignore."""

@@ -10,6 +10,7 @@ from roost.agent.protocol.types import (
     MovedClaim,
     Opened,
     Polled,
+    PowerResult,
     ProviderState,
     ProviderWrite,
     Reshaped,
@@ -60,12 +61,14 @@ class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
     waits for orders at the same time. ``wait_seconds``: the longest time that the endpoint may wait for
     orders. ``reports``: nodes that differ from the reports that the endpoint has acknowledged; ``host`` and
     ``cell`` in them are not read. ``digest``: that of the guests (`roost.agent.protocol.types`), with those
-    in the results and without those that were destroyed; None if the driver cannot list them. ``guests``: the
-    list, if the endpoint has asked for it. ``building`` and ``destroying``: the orders that the agent knows,
-    by instance and attempt; the endpoint does not send them again. ``held``: the reason why the agent carries
-    out no orders. ``counted``: the last poll of the session that the agent knows to be counted; 0: the agent
-    does not check it. ``disabled``: whether an operator has disabled the host, as far as the agent knows; the
-    endpoint corrects it at once. ``service_version``: the agent's; version 1 did not send it here.
+    in the results and without those that were destroyed or stopped; None if the driver cannot list them.
+    ``guests``: the list, if the endpoint has asked for it. ``building``, ``destroying``, ``stopping`` and
+    ``starting``: the orders that the agent knows, by instance and attempt; the endpoint does not send them
+    again. Of the orders to stop and to start a guest only the last one is known. ``held``: the reason why the
+    agent carries out no orders. ``counted``: the last poll of the session that the agent knows to be counted;
+    0: the agent does not check it. ``disabled``: whether an operator has disabled the host, as far as the
+    agent knows; the endpoint corrects it at once. ``service_version``: the agent's; version 1 did not send it
+    here.
 
     Raises `SessionLost`, `CellTakenBack`, `LateMessage`.
     """
@@ -77,20 +80,25 @@ class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
     wants_orders: bool = True
     results: tuple[BuildResult, ...] = ()
     destroyed: tuple[Destroyed, ...] = ()
+    powered: tuple[PowerResult, ...] = ()
     reports: tuple[NodeReport, ...] = ()
     digest: int | None = None
     guests: tuple[Guest, ...] | None = None
     building: tuple[tuple[str, int], ...] = ()
     destroying: tuple[tuple[str, int], ...] = ()
+    stopping: tuple[tuple[str, int], ...] = ()
+    starting: tuple[tuple[str, int], ...] = ()
     held: str | None = None
     disabled: bool | None = None
     service_version: int = 1
 
 
-class Confirm(Call[bool], frozen=True):
+class Confirm(Call[bool | None], frozen=True):
     """Asks whether a prepared build may start; a repeated question gets the same answer.
 
-    After True, only this host ends the attempt. ``counted``: as in `Poll`.
+    After True, only this host ends the attempt. None: not yet, the agent is to ask again, such as while the
+    guest of the attempt before still runs on the host that the instance moves from. ``waits``: the agent
+    understands that answer. ``counted``: as in `Poll`.
 
     Raises `SessionLost`, `CellTakenBack`.
     """
@@ -99,6 +107,7 @@ class Confirm(Call[bool], frozen=True):
     instance: str
     attempt: int
     counted: int = 0
+    waits: bool = False
 
 
 class ReadTree(Call[tuple[ProviderState, ...]], frozen=True):

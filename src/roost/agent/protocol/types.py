@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -39,12 +40,18 @@ class Guest(msgspec.Struct, frozen=True):
     attempt: int
 
 
+OrderKind = Literal["build", "destroy", "stop", "start"]
+"""The kind of an order. An order is named by its kind, its instance and its attempt."""
+
+
 class Build(msgspec.Struct, frozen=True, tag=True):
     """An order to build ``instance.attempt`` of an instance.
 
     ``seconds``: the build must be confirmed within this time after the agent sent the poll that brought the
     order.
     """
+
+    kind: ClassVar[OrderKind] = "build"
 
     instance: Instance
     seconds: float
@@ -58,6 +65,8 @@ class Build(msgspec.Struct, frozen=True, tag=True):
 class Destroy(msgspec.Struct, frozen=True, tag=True):
     """An order to destroy the guest of an instance that this attempt, or one before it, has built."""
 
+    kind: ClassVar[OrderKind] = "destroy"
+
     instance: str
     attempt: int
 
@@ -67,7 +76,40 @@ class Destroy(msgspec.Struct, frozen=True, tag=True):
         return self.instance, self.attempt
 
 
-Order = Build | Destroy
+class StopGuest(msgspec.Struct, frozen=True, tag=True):
+    """An order to stop the guest that this attempt has built. Its disks stay.
+
+    An agent of a service version before that of `roost.model.service_version.MOVES` cannot read it.
+    """
+
+    kind: ClassVar[OrderKind] = "stop"
+
+    instance: str
+    attempt: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The instance and the attempt of the order."""
+        return self.instance, self.attempt
+
+
+class StartGuest(msgspec.Struct, frozen=True, tag=True):
+    """An order to start the stopped guest of ``instance.attempt`` of an instance again.
+
+    Agents that cannot read `StopGuest` cannot read it either.
+    """
+
+    kind: ClassVar[OrderKind] = "start"
+
+    instance: Instance
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The instance and the attempt of the order."""
+        return self.instance.uuid, self.instance.attempt
+
+
+Order = Build | Destroy | StopGuest | StartGuest
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +137,20 @@ class Destroyed(msgspec.Struct, frozen=True, omit_defaults=True):
     instance: str
     attempt: int
     guest: int | None = None
+
+
+class PowerResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The result of an order to stop a guest, or to start it again.
+
+    ``runs``: the ordered state: True of `StartGuest`, False of `StopGuest`. The guest of the attempt is in it
+    if ``failure`` is None. Otherwise ``failure`` says why the order was not carried out, and the list of
+    guests whether the guest runs.
+    """
+
+    instance: str
+    attempt: int
+    runs: bool
+    failure: str | None = None
 
 
 class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

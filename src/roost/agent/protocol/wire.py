@@ -51,7 +51,7 @@ class Route(NamedTuple):
 ROUTES = (
     Route(f"{PATH}/open", Opening, Opened),
     Route(POLL, Poll, Polled),
-    Route(f"{PATH}/confirm", Confirm, bool),
+    Route(f"{PATH}/confirm", Confirm, bool | None),
     Route(f"{PATH}/read-tree", ReadTree, tuple[ProviderState, ...]),
     Route(f"{PATH}/write-providers", WriteProviders, Written),
     Route(f"{PATH}/read-claims", ReadClaims, dict[str, TreeClaim]),
