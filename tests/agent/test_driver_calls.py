@@ -2,7 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from roost.agent.driver_calls import DriverService
+from roost.agent.errors import CannotStopGuests
 from support.cells import instance
 
 
@@ -35,5 +38,15 @@ def test_instance_is_destroyed_when_its_build_that_was_left_has_ended() -> None:
         await asyncio.gather(building, return_exceptions=True)
         await service.destroy("i")
         assert driver.told == ["cleaned up", "destroyed"]
+
+    asyncio.run(run())
+
+
+def test_driver_that_stops_no_guests_says_so() -> None:
+    async def run() -> None:
+        service = DriverService(Careful())
+        for call in (service.stop("i"), service.start_again(instance())):
+            with pytest.raises(CannotStopGuests, match="the driver Careful cannot stop guests"):
+                await call
 
     asyncio.run(run())

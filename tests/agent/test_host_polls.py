@@ -9,6 +9,7 @@ import structlog.testing
 from roost.agent.host import NOT_TAKEN
 from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.questions import Confirm, Opening, Poll
+from roost.agent.protocol.types import EMPTY, Order, PowerResult, StartGuest, StopGuest, digest_of
 from roost.model.instance import (
     ACTIVE,
     DESTROYED,
@@ -176,5 +177,55 @@ def test_outage_of_the_endpoint_is_survived_and_nothing_is_built_again(tmp_path)
                 world.a.go.set()
                 await world.reaches(ACTIVE)
             assert world.a.calls == ["recover", "build i 1", "built i"]
+
+    asyncio.run(run())
+
+
+class Switching:
+    """An endpoint whose answers bring host a an order that its poll does not know.
+
+    The first answer to a poll with the result of an order is lost.
+    """
+
+    def __init__(self, world: Hosts) -> None:
+        self._world = world
+        self.order: Order | None = None
+        self.told: list[Poll] = []
+        self.polls: list[Poll] = []
+
+    async def ask(self, question: Any) -> Any:
+        answer = await self._world.service.ask(question)
+        if not isinstance(question, Poll) or question.session.host != "a":
+            return answer
+        self.polls.append(question)
+        if question.powered:
+            self.told.append(question)
+            if len(self.told) == 1:
+                raise EndpointUnavailable("the answer was lost")
+            self.order = None
+        if self.order is None or self.order.key in (*question.stopping, *question.starting):
+            return answer
+        return msgspec.structs.replace(answer, orders=(*answer.orders, self.order))
+
+
+def test_results_of_stops_and_starts_are_brought_until_an_answer_has_come(tmp_path) -> None:
+    async def run() -> None:
+        async with hosts(tmp_path) as world:
+            endpoint = Switching(world)
+            async with world.running(endpoint):
+                await world.cell.add([instance()])
+                await world.reaches(ACTIVE)
+                endpoint.order = StopGuest("i", 1)
+                await until(lambda: len(endpoint.told) == 2)
+                await until(lambda: not endpoint.polls[-1].powered)
+                assert (world.a.there, world.a.stopped) == ({}, {"i": 1})
+                for poll in endpoint.told:
+                    assert (poll.powered, poll.digest) == ((PowerResult("i", 1, runs=False),), EMPTY)
+                endpoint.order = StartGuest(instance())
+                await until(lambda: len(endpoint.told) == 3)
+                await until(lambda: not endpoint.polls[-1].powered)
+                assert endpoint.told[2].powered == (PowerResult("i", 1, runs=True),)
+                assert endpoint.told[2].digest == digest_of([("i", 1)])
+            assert world.a.calls == ["recover", "build i 1", "built i", "stop i", "start i again"]
 
     asyncio.run(run())

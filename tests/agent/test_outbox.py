@@ -37,28 +37,28 @@ def begin(work: AgentWorkload, uuid: str) -> None:
 
 
 def done(work: AgentWorkload, uuid: str) -> BuildResult:
-    work.results[uuid, 1] = result = BuildResult(uuid, "a", 1)
+    work.unstored.builds[uuid, 1] = result = BuildResult(uuid, "a", 1)
     work._current.pop(uuid, None)
     return result
 
 
 def poll(outbox: Outbox) -> Poll:
-    results, destroyed = outbox.contents(waits=True)
-    return Poll(session=SessionKey("a", "nonce", 1), counter=1, results=results, destroyed=destroyed)
+    contents = outbox.contents(waits=True)
+    return Poll(session=SessionKey("a", "nonce", 1), counter=1, **contents._asdict())
 
 
 def test_what_the_waiting_poll_has_brought_is_not_brought_again(work: AgentWorkload, outbox: Outbox) -> None:
     """The endpoint would count it twice, and ask for all guests."""
     first = done(work, "i")
-    work.destroyed["j", 2] = Destroyed("j", 2, None)
+    work.unstored.destroyed["j", 2] = Destroyed("j", 2, None)
     outbox.waits(poll(outbox))
     assert not outbox.is_pressing
     second = done(work, "k")
     assert outbox.is_pressing
-    assert outbox.contents(waits=False) == ((second,), ())
+    assert outbox.contents(waits=False) == ((second,), (), ())
     # The answer to it is lost: the next one has all.
     outbox.waits(None)
-    assert outbox.contents(waits=True) == ((first, second), (Destroyed("j", 2, None),))
+    assert outbox.contents(waits=True) == ((first, second), (Destroyed("j", 2, None),), ())
     assert outbox.is_pressing
 
 

@@ -35,7 +35,7 @@ def test_cells_have_their_counts_and_states(tmp_path: Path) -> None:
         assert cells["cell1"]["hosts"] == 3 and cells["cell2"]["hosts"] == 2
         assert sum(each["instances"].get("assigned", 0) for each in cells.values()) == 8
         assert all(each["enabled"] for each in cells.values())
-        assert {each["name"] for each in view["features"]} == {"attachments", "operator-words"}
+        assert {each["name"] for each in view["features"]} == {"attachments", "operator-words", "moves"}
         assert view["audit"]["round"] == 0
         assert [each["name"] for each in view["databases"]] == [
             "API database",

@@ -13,7 +13,7 @@ class HeldDriver:
     """A driver whose builds wait for ``go``.
 
     ``calls`` lists what began and ended. Builds raise ``failure`` if it is set. The next ``destroy_failures``
-    destructions fail. ``roots``: those of its nodes, by name.
+    destructions fail. ``roots``: those of its nodes, by name. ``stopped``: the attempts of stopped guests.
     """
 
     def __init__(self) -> None:
@@ -23,6 +23,7 @@ class HeldDriver:
         self.destroy_failures = 0
         self.calls: list[str] = []
         self.there: dict[str, int] = {}
+        self.stopped: dict[str, int] = {}
         self.roots: dict[str, str] | None = None
 
     def nodes(self) -> Mapping[str, str] | None:
@@ -63,3 +64,13 @@ class HeldDriver:
             self.destroy_failures -= 1
             raise RuntimeError("the hypervisor does not answer")
         self.there.pop(instance, None)
+        self.stopped.pop(instance, None)
+
+    async def stop(self, instance: str) -> None:
+        self.calls.append(f"stop {instance}")
+        if instance in self.there:
+            self.stopped[instance] = self.there.pop(instance)
+
+    async def start_again(self, instance: Instance) -> None:
+        self.calls.append(f"start {instance.uuid} again")
+        self.there[instance.uuid] = self.stopped.pop(instance.uuid)

@@ -11,7 +11,7 @@ from roost.agent.options import AgentTimes
 from roost.agent.outbox import Outbox
 from roost.agent.protocol.errors import AgentProtocolError, CellTakenBack, LateMessage, SessionLost
 from roost.agent.protocol.questions import Confirm, Poll, RenewToken
-from roost.agent.protocol.types import Build, Guest, Polled, SessionKey, digest_of
+from roost.agent.protocol.types import Build, Guest, Polled, SessionKey, StartGuest, digest_of
 from roost.agent.troubles import Troubles
 from roost.agent.workload import AgentWorkload
 from roost.model.service_version import SERVICE_VERSION
@@ -99,7 +99,7 @@ class HostAgent:
     async def _open(self) -> None:
         """Open a session, in which the cell has had nothing yet; repeat it until the cell grants one."""
         await self._sessions.open()
-        self._work.forget(None)
+        self._work.unstored.forget(None)
         self._reports.forget()
 
     def _confirmation(self, instance: str, attempt: int) -> Confirm | None:
@@ -134,7 +134,6 @@ class HostAgent:
             refused=self.providers.refused,
         )
         settled = {uuid: attempt for uuid, attempt in running.items() if uuid not in self._work.busy}
-        results, destroyed = self._outbox.contents(waits=wants_orders)
         session.counter += 1
         poll = Poll(
             session=session.key,
@@ -143,13 +142,14 @@ class HostAgent:
             counted=session.counted if self.held is None else 0,
             wait_seconds=wait,
             wants_orders=wants_orders,
-            results=results,
-            destroyed=destroyed,
+            **self._outbox.contents(waits=wants_orders)._asdict(),
             reports=self._reports.due(reports, asked),
             digest=None if guests is None else digest_of(settled.items()),
             guests=_listed(settled) if session.wants_guests and guests is not None else None,
-            building=self._work.known(destroying=False),
-            destroying=self._work.known(destroying=True),
+            building=self._work.known("build"),
+            destroying=self._work.known("destroy"),
+            stopping=self._work.known("stop"),
+            starting=self._work.known("start"),
             held=self.held,
             disabled=session.is_disabled,
             service_version=SERVICE_VERSION,
@@ -181,8 +181,8 @@ class HostAgent:
         if answer.accepted and self.held is not None and self.held == poll.held:
             await self._sessions.accept()
             return
-        self._work.acknowledged(poll.results, poll.destroyed, poll.counter)
-        self._work.forget(min(session.sent, default=poll.counter))
+        self._work.unstored.acknowledged(poll)
+        self._work.unstored.forget(min(session.sent, default=poll.counter))
         if answer.is_counted:
             session.counted = max(session.counted, poll.counter)
         if poll.counter > session.answered:
@@ -204,7 +204,7 @@ class HostAgent:
             if self.providers.reshaping and isinstance(order, Build):
                 # It is sent again, with the claims of its instance at that time.
                 continue
-            if isinstance(order, Build) and order.instance.node is not None:
+            if isinstance(order, Build | StartGuest) and order.instance.node is not None:
                 session.node_of[order.instance.uuid] = order.instance.node
             self._outbox.begins(order.key[0])
             self._work.take(order, asked, poll.counter)

@@ -1,10 +1,20 @@
 """The results of a host's work on their way to its cell: which poll carries which of them."""
 
+from typing import NamedTuple
+
 from roost.agent.agent_context import AgentContext
 from roost.agent.protocol.questions import Poll
-from roost.agent.protocol.types import Destroyed
+from roost.agent.protocol.types import Destroyed, PowerResult
 from roost.agent.workload import AgentWorkload
 from roost.model.instance import BuildResult
+
+
+class OutboxContents(NamedTuple):
+    """The results that a poll carries, as the parts of `Poll` of these names."""
+
+    results: tuple[BuildResult, ...]
+    destroyed: tuple[Destroyed, ...]
+    powered: tuple[PowerResult, ...]
 
 
 class Outbox:
@@ -13,7 +23,7 @@ class Outbox:
     The poll that waits for orders carries the results that exist when it is sent. So it is held back until
     the last orders are done, if that does not take long. A result that comes while it waits is sent at once,
     by a poll of its own. A result stays until a poll that carried it is answered, see
-    `AgentWorkload.acknowledged`.
+    `UnstoredResults`.
 
     ``topic``: woken when an order is done. ``seconds``: the longest time for which the waiting poll is held
     back.
@@ -33,19 +43,26 @@ class Outbox:
         """True if a result is to be sent beside the poll that waits."""
         return not self._is_gathering and any(self.contents(waits=False))
 
-    def contents(self, *, waits: bool) -> tuple[tuple[BuildResult, ...], tuple[Destroyed, ...]]:
-        """Return the results and destructions that a poll carries.
+    def contents(self, *, waits: bool) -> OutboxContents:
+        """Return the results that a poll carries.
 
         ``waits``: the poll is the one that waits for orders. Another one carries what that one does not.
         """
-        results, destroyed = self._work.results, self._work.destroyed
-        if waits or self._waiting is None:
-            return tuple(results.values()), tuple(destroyed.values())
-        brought = {(each.instance, each.attempt) for each in self._waiting.results}
-        gone = {(each.instance, each.attempt) for each in self._waiting.destroyed}
-        return (
-            tuple(each for key, each in results.items() if key not in brought),
-            tuple(each for key, each in destroyed.items() if key not in gone),
+        unstored = self._work.unstored
+        waiting = None if waits else self._waiting
+        if waiting is None:
+            return OutboxContents(
+                tuple(unstored.builds.values()),
+                tuple(unstored.destroyed.values()),
+                tuple(unstored.powered.values()),
+            )
+        brought = {(each.instance, each.attempt) for each in waiting.results}
+        gone = {(each.instance, each.attempt) for each in waiting.destroyed}
+        return OutboxContents(
+            tuple(each for key, each in unstored.builds.items() if key not in brought),
+            tuple(each for key, each in unstored.destroyed.items() if key not in gone),
+            # A guest may have been started again since the poll that waits told that it was stopped.
+            tuple(each for each in unstored.powered.values() if each not in waiting.powered),
         )
 
     def waits(self, poll: Poll | None) -> None:

@@ -1,17 +1,20 @@
-"""The orders of one host that are under way, and the results that its cell does not have yet.
+"""The orders of one host that are under way.
 
-Orders for one instance run one after the other. An order is outranked by one of a later attempt, and an order
-to build by the order to destroy the same attempt. An order that outranks a build ends it.
+Orders for one instance run one after the other. An order is outranked by one of a later attempt. Of one
+attempt the order to destroy outranks all others, and orders to stop and to start outrank the one to build; of
+these two the one from the newer poll counts. An order that outranks a build ends it. An order to stop or to
+start a guest that is still being built fails.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from roost.agent.agent_context import AgentContext
-from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed
+from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed, CannotStopGuests, NoSuchGuest
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Confirm
-from roost.agent.protocol.types import Build, Destroy, Destroyed, Order
+from roost.agent.protocol.types import Build, Destroy, Destroyed, Order, OrderKind, StartGuest, StopGuest
+from roost.agent.unstored_results import OPPOSITES, UnstoredResults
 from roost.model.instance import BuildResult
 from roost.model.text import error_text
 from roost.process.logs import RequestIds
@@ -25,6 +28,8 @@ LONGEST_PAUSE = 30.0
 
 Key = tuple[str, int]
 
+_RANKS: dict[OrderKind, int] = {"build": 0, "stop": 1, "start": 1, "destroy": 2}
+
 
 class _Given(NamedTuple):
     """An order, and when its agent sent the poll that brought it (monotonic seconds)."""
@@ -33,12 +38,12 @@ class _Given(NamedTuple):
     asked: float
 
     @property
-    def rank(self) -> tuple[int, bool]:
-        return self.order.key[1], isinstance(self.order, Destroy)
+    def rank(self) -> tuple[int, int]:
+        return self.order.key[1], _RANKS[self.order.kind]
 
 
 class AgentWorkload:
-    """The orders under way on a host and their results. The polls of the host send the results.
+    """The orders under way on a host. ``unstored``: their results, which the polls of the host send.
 
     ``confirmation``: returns the question whether an attempt at an instance may start; None while no order
     may be carried out. ``start_seconds``: the limit for the start of a guest. ``retry_seconds``: the first
@@ -62,10 +67,8 @@ class AgentWorkload:
         self._retry_seconds = retry_seconds
         self._current: dict[str, _Given] = {}
         self._next: dict[str, _Given] = {}
-        self._outranked: set[tuple[bool, str, int]] = set()
-        self._stored: dict[tuple[bool, str, int], int] = {}
-        self.results: dict[Key, BuildResult] = {}
-        self.destroyed: dict[Key, Destroyed] = {}
+        self._outranked: set[tuple[OrderKind, str, int]] = set()
+        self.unstored = UnstoredResults()
         self.failed_builds = 0
         self.took = 0.0
         """Seconds that the last completed order took."""
@@ -80,28 +83,15 @@ class AgentWorkload:
         """The instances that are being built."""
         return frozenset(uuid for uuid, each in self._current.items() if isinstance(each.order, Build))
 
-    def known(self, destroying: bool) -> tuple[Key, ...]:
-        """Return the orders to destroy, or to build, that the cell need not send again."""
+    def known(self, kind: OrderKind) -> tuple[Key, ...]:
+        """Return the orders of a kind that the cell need not send again."""
         given = [*self._current.values(), *self._next.values()]
-        keys = {each.order.key for each in given if isinstance(each.order, Destroy) is destroying}
-        keys.update((uuid, attempt) for kind, uuid, attempt in self._outranked if kind is destroying)
+        keys = {each.order.key for each in given if each.order.kind == kind}
+        keys.update((uuid, attempt) for outranked, uuid, attempt in self._outranked if outranked == kind)
+        # The cell must be able to order once more what another order has reversed.
+        opposite = OPPOSITES.get(kind)
+        keys.difference_update(each.order.key for each in self._next.values() if each.order.kind == opposite)
         return tuple(sorted(keys))
-
-    def acknowledged(
-        self, results: tuple[BuildResult, ...], destroyed: tuple[Destroyed, ...], counter: int
-    ) -> None:
-        """Note that the cell has stored these, by the poll with this number."""
-        for result in results:
-            self.results.pop((result.instance, result.attempt), None)
-            self._stored[False, result.instance, result.attempt] = counter
-        for each in destroyed:
-            self.destroyed.pop((each.instance, each.attempt), None)
-            self._stored[True, each.instance, each.attempt] = counter
-
-    def forget(self, oldest: int | None) -> None:
-        """Note that no poll before number ``oldest`` can be answered any more; None: no poll at all."""
-        kept = {} if oldest is None else self._stored
-        self._stored = {key: counter for key, counter in kept.items() if oldest and counter > oldest}
 
     def take(self, order: Order, asked: float, counter: int) -> None:
         """Begin an order, unless it is known, done or outranked.
@@ -110,22 +100,23 @@ class AgentWorkload:
         """
         given = _Given(order, asked)
         instance = order.key[0]
-        destroys = isinstance(order, Destroy)
-        if order.key in (self.destroyed if destroys else self.results):
+        if self.unstored.is_settled(order, counter):
             return
-        # The answer may be older than the poll by which the cell has the result.
-        if self._stored.get((destroys, *order.key), 0) > counter:
-            return
+        if isinstance(order, StopGuest | StartGuest):
+            self.unstored.reverse(order, counter)
         current, following = self._current.get(instance), self._next.get(instance)
         if current is None:
             self._current[instance] = given
-            requests = RequestIds(order.instance.request_id) if isinstance(order, Build) else None
-            self._context.start(f"{self._topic}/{instance}", self._work(given), requests)
+            ids = RequestIds(order.instance.request_id) if isinstance(order, Build | StartGuest) else None
+            self._context.start(f"{self._topic}/{instance}", self._work(given), ids)
             return
-        highest = max(each.rank for each in (current, following) if each is not None)
-        if given.rank < highest:
-            self._outranked.add((destroys, *order.key))
-        elif given.rank > highest:
+        last = following or current
+        if given.rank < last.rank:
+            self._outranked.add((order.kind, *order.key))
+        elif isinstance(order, StopGuest | StartGuest) and _builds(last.order, order.key):
+            self.unstored.switched(order, "the guest is still being built")
+            self._context.wake(self._topic)
+        elif given.rank > last.rank or order.kind != last.order.kind:
             self._next[instance] = given
             if isinstance(current.order, Build) and following is None:
                 self._context.start(f"{self._topic}/{instance}/end", self._end_build(current))
@@ -135,18 +126,24 @@ class AgentWorkload:
         instance = given.order.key[0]
         while True:
             began = self._context.monotonic()
-            if isinstance(given.order, Destroy):
-                guest = await self._destroy(given.order)
-                self.took = self._context.monotonic() - began
-                self.destroyed[given.order.key] = Destroyed(*given.order.key, guest)
-            elif isinstance(given.order, Build):
-                result = await self._build(given.order, given.asked)
-                self.took = self._context.monotonic() - began
-                if result is not None:
-                    self.results[given.order.key] = result
-                    self.failed_builds = 0 if result.failure is None else self.failed_builds + 1
-                    outcome = "built" if result.failure is None else "failed"
-                    metrics.BUILDS.labels(outcome).inc()
+            order = given.order
+            match order:
+                case Destroy():
+                    guest = await self._destroy(order)
+                    self.unstored.destroyed[order.key] = Destroyed(*order.key, guest)
+                case Build():
+                    result = await self._build(order, given.asked)
+                    if result is not None:
+                        self.unstored.builds[order.key] = result
+                        self.failed_builds = 0 if result.failure is None else self.failed_builds + 1
+                        outcome = "built" if result.failure is None else "failed"
+                        metrics.BUILDS.labels(outcome).inc()
+                case StopGuest() | StartGuest():
+                    failure = await self._switch(order)
+                    # The cell must not take for the state of the guest what the next order changes at once.
+                    if instance not in self._next:
+                        self.unstored.switched(order, failure)
+            self.took = self._context.monotonic() - began
             following = self._next.pop(instance, None)
             if following is None:
                 break
@@ -167,6 +164,40 @@ class AgentWorkload:
                 self._tell("the driver failed to end a build", instance, error)
             await self._context.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _switch(self, order: StopGuest | StartGuest) -> str | None:
+        """Stop or start a guest; returns the reason of a failure, None if the guest is stopped or runs.
+
+        It is tried until ``start_seconds`` have passed, or until another order follows.
+        """
+        instance = order.key[0]
+        deadline = self._context.monotonic() + self._start_seconds
+        pause = self._retry_seconds
+        while True:
+            try:
+                left = deadline - self._context.monotonic()
+                return await self._context.within(left, self._switch_once(order))
+            except (CannotStopGuests, NoSuchGuest) as error:
+                return error_text(error)
+            except TimeoutError:
+                return f"the driver took longer than {self._start_seconds:g} seconds"
+            except Exception as error:
+                self._tell(f"the driver failed to {order.kind} a guest", instance, error)
+                failure = error_text(error)
+            if instance in self._next or self._context.monotonic() + pause >= deadline:
+                return failure
+            await self._context.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _switch_once(self, order: StopGuest | StartGuest) -> None:
+        instance, attempt = order.key
+        there = (await self._context.driver.guests()).get(instance)
+        if there not in (None, attempt):
+            raise NoSuchGuest(f"the guest of attempt {there} runs, and not that of attempt {attempt}")
+        if isinstance(order, StopGuest):
+            await self._context.driver.stop(instance)
+        elif there is None:
+            await self._context.driver.start_again(order.instance)
 
     async def _destroy(self, order: Destroy) -> int | None:
         """Destroy an attempt and all before it; returns the attempt of the guest that ran, if any."""
@@ -262,3 +293,7 @@ class AgentWorkload:
     def _tell(self, event: str, instance: str, error: Exception) -> None:
         values = {"host": self._host, "instance": instance, "error": error_text(error)}
         self._context.log(event, values, "error", error)
+
+
+def _builds(order: Order, key: Key) -> bool:
+    return isinstance(order, Build) and order.key == key
