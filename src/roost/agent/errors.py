@@ -3,7 +3,7 @@
 ComputeError
 ├── BuildFailed         the driver could not build an instance; the text is the reason
 ├── BuildEnded          a build was ended because its instance is to be destroyed
-├── CannotStopGuests    the driver of a host stops no guests
+├── CannotStopGuests    the driver of a host stops no guests, or not this one
 ├── NoSuchGuest         a driver is to stop or start a guest that it does not have
 ├── BadProviderName     a provider has a name or aggregate that cannot be stored
 ├── ProviderConfigConflict  a file configures an inventory that the driver reports itself, or twice
@@ -44,7 +44,7 @@ class BuildEnded(ComputeError):
 
 
 class CannotStopGuests(ComputeError):
-    """The driver of a host stops no guests; the text names the driver."""
+    """The driver of a host stops no guests, or not this one; to try it again does not help."""
 
 
 class NoSuchGuest(ComputeError):

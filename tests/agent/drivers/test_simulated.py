@@ -1,17 +1,19 @@
 """Simulated hosts fail as their script says, in the same places for the same seed."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from roost.agent.drivers.simulated import (
     FailureRule,
+    GuestFiles,
     Script,
     SimulatedDriver,
     SimulatedHost,
     SimulatedProvider,
 )
-from roost.agent.errors import BuildFailed
+from roost.agent.errors import BuildFailed, CannotStopGuests, NoSuchGuest
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
@@ -70,6 +72,64 @@ def test_guests_come_with_builds_and_recovery_and_go_with_destruction() -> None:
         await driver.destroy("i")
         await driver.destroy("i")
         assert driver.guests() == {"j": 1}
+
+    asyncio.run(run())
+
+
+def test_a_stopped_guest_stays_stopped_until_it_is_started_again(tmp_path: Path) -> None:
+    def driver() -> SimulatedDriver:
+        return SimulatedDriver(HOST, Script(), GuestFiles(tmp_path))
+
+    async def run() -> None:
+        first = driver()
+        await build(first, instance("i", attempt=2))
+        await first.stop("i")
+        await first.stop("i")
+        assert not first.guests()
+        second = driver()
+        await second.recover([instance("i", attempt=2)])
+        assert not second.guests()
+        with pytest.raises(NoSuchGuest):
+            await second.start_again(instance("i", attempt=1))
+        await second.start_again(instance("i", attempt=2))
+        await second.start_again(instance("i", attempt=2))
+        assert second.guests() == driver().guests() == {"i": 2}
+        await second.stop("i")
+        await second.destroy("i")
+        with pytest.raises(NoSuchGuest):
+            await second.stop("i")
+        with pytest.raises(NoSuchGuest):
+            await driver().start_again(instance("i", attempt=2))
+
+    asyncio.run(run())
+
+
+def test_a_later_attempt_replaces_a_stopped_guest(tmp_path: Path) -> None:
+    async def run() -> None:
+        driver = SimulatedDriver(HOST, Script(), GuestFiles(tmp_path))
+        await build(driver, instance("i"))
+        await driver.stop("i")
+        await driver.prepare(instance("i", attempt=3))
+        with pytest.raises(NoSuchGuest):
+            await SimulatedDriver(HOST, Script(), GuestFiles(tmp_path)).stop("i")
+        await driver.start(instance("i", attempt=3))
+        assert driver.guests() == {"i": 3}
+
+    asyncio.run(run())
+
+
+def test_share_of_guests_cannot_be_stopped() -> None:
+    script = Script(stop_failure_rate=0.25, seed=1)
+    able = sum(script.can_stop("a", f"instance-{number}", 1) for number in range(2000))
+    assert able == pytest.approx(1500, abs=60)
+    assert Script().can_stop("a", "i", 1)
+
+    async def run() -> None:
+        driver = SimulatedDriver(HOST, Script(stop_failure_rate=1.0))
+        await build(driver, instance())
+        with pytest.raises(CannotStopGuests):
+            await driver.stop("i")
+        assert driver.guests() == {"i": 1}
 
     asyncio.run(run())
 

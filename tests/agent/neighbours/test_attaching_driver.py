@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from roost.agent.drivers import Attached
-from roost.agent.errors import BuildFailed
+from roost.agent.errors import BuildFailed, CannotStopGuests
 from roost.agent.neighbours.accelerators import Accelerators
 from roost.agent.neighbours.attaching_driver import AttachingDriver
 from roost.agent.neighbours.ports import Ports
@@ -57,6 +57,20 @@ class Plugging(Guests):
 
     async def prepare_attached(self, wanted: Instance, attached: Attached) -> None:
         self.told[wanted.uuid] = attached
+
+
+class Stopping(Guests):
+    """A driver that stops its guests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    async def stop(self, uuid: str) -> None:
+        self.told.append(f"stop {uuid}")
+
+    async def start_again(self, wanted: Instance) -> None:
+        self.told.append(f"start {wanted.uuid} again")
 
 
 class Host:
@@ -287,5 +301,25 @@ def test_driver_that_plugs_in_is_told_all_in_order_and_the_service_which_device(
         # Nothing to plug in: it is told that.
         await driver.prepare(wanted(uuid="plain"))
         assert plugging.told["plain"] == Attached()
+
+    run(tmp_path, test)
+
+
+def test_stopped_guest_keeps_its_ports(tmp_path: Path) -> None:
+    async def test(app: NeighbourApp) -> None:
+        stopping = Stopping()
+        (tmp_path / "a").mkdir()
+        driver = AttachingDriver(stopping, (Ports(app.api(), "a"),), tmp_path / "a")  # type: ignore[arg-type]
+        guest = wanted(RequestedNetwork(network_id=await app.network()))
+        await driver.prepare(guest)
+        await driver.start(guest)
+        before = await app.ports(device_id="i")
+        await driver.stop("i")
+        await driver.start_again(guest)
+        assert stopping.told == ["stop i", "start i again"]
+        assert await app.ports(device_id="i") == before
+        for call in (plain := Host(app, "b", tmp_path).driver).stop("i"), plain.start_again(guest):
+            with pytest.raises(CannotStopGuests, match="the driver Guests cannot stop guests"):
+                await call
 
     run(tmp_path, test)

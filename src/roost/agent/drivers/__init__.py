@@ -128,7 +128,8 @@ class Driver(Protocol):
         """Prepare a guest up to its start. Raises `BuildFailed`.
 
         ``instance.selection`` is its claim: allocations, mappings and the assignment of the host's cells,
-        CPUs, pages and PCI devices. It is never called while a stopped guest of the same attempt is there.
+        CPUs, pages and PCI devices. A stopped guest of an earlier attempt may be there, which is replaced;
+        one of the same attempt never is.
         """
 
     async def start(self, instance: Instance) -> None:
@@ -169,7 +170,7 @@ class StoppingDriver(Protocol):
     async def stop(self, instance: str) -> None:
         """Stop the guest of an instance; its disks and its definition stay.
 
-        A stopped guest is no error. Raises `NoSuchGuest`.
+        A stopped guest is no error. Raises `NoSuchGuest`, and `CannotStopGuests` if no later call can do it.
         """
 
     async def start_again(self, instance: Instance) -> None:

@@ -2,7 +2,7 @@
 
 Failures are drawn from the script's seed, the host, the instance and the attempt, so that runs with the same
 seed fail in the same places, regardless of timing. Guests are files: they outlive the agent, as a hypervisor
-does.
+does, and stopped ones stay stopped.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import msgspec
 from roost.agent.drivers import Hardware, assignment_of
 from roost.agent.drivers.simulated_reshape import Shape, leftover, move, needs_reshape
 from roost.agent.drivers.used_hardware import free_pools, used_topology
-from roost.agent.errors import BuildFailed, ReshapeNeeded, StateUnusable
+from roost.agent.errors import BuildFailed, CannotStopGuests, NoSuchGuest, ReshapeNeeded, StateUnusable
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment, clashes
 from roost.model.instance import Instance
@@ -26,14 +26,15 @@ from roost.model.vocabulary import SHARING_TRAIT
 
 
 class KeptGuest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A guest that runs: the attempt that built it, and its assigned hardware."""
+    """A guest that was started: its attempt, its assigned hardware, and whether it runs or is stopped."""
 
     attempt: int
     assignment: Assignment | None = None
+    runs: bool = True
 
 
 class GuestFiles:
-    """A folder with one file for each guest that runs, named by the instance."""
+    """A folder with one file for each guest that was started, named by the instance."""
 
     def __init__(self, folder: Path) -> None:
         """Make the folder if need be. Raises `StateUnusable`."""
@@ -54,8 +55,8 @@ class GuestFiles:
         except (OSError, msgspec.MsgspecError) as error:
             raise StateUnusable(f"the guests in {self._folder} cannot be read: {error}") from error
 
-    def started(self, instance: str, guest: KeptGuest) -> None:
-        """Keep a guest that runs. Raises OSError."""
+    def keep(self, instance: str, guest: KeptGuest) -> None:
+        """Keep a guest as it is now. Raises OSError."""
         # Replaced as a whole. It need not be durable: no guest outlives its machine.
         fresh = self._folder / f"{instance}.new"
         fresh.write_bytes(msgspec.json.encode(guest))
@@ -123,26 +124,38 @@ class FailureRule(msgspec.Struct, frozen=True):
 
 
 class Script(msgspec.Struct, frozen=True):
-    """The behaviour of simulated hosts. ``build_seconds``: the duration of a build."""
+    """The behaviour of simulated hosts.
+
+    ``build_seconds``: the duration of a build. ``stop_failure_rate``: the share (0..1) of guests that cannot
+    be stopped.
+    """
 
     build_seconds: float = 0.0
     failures: tuple[FailureRule, ...] = ()
     seed: int = 0
+    stop_failure_rate: float = 0.0
 
     def failure(self, host: str, instance: str, attempt: int) -> str | None:
         """Return the reason why this attempt fails; None if it does not."""
         for number, rule in enumerate(self.failures):
             if rule.hosts is not None and host not in rule.hosts:
                 continue
-            words = f"{self.seed} {number} {host} {instance} {attempt}"
-            digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
-            if int.from_bytes(digest, "big") < rule.rate * 2**64:
+            if _is_drawn(rule.rate, f"{self.seed} {number} {host} {instance} {attempt}"):
                 return rule.reason
         return None
 
+    def can_stop(self, host: str, instance: str, attempt: int) -> bool:
+        """Return whether the guest of this attempt can be stopped."""
+        return not _is_drawn(self.stop_failure_rate, f"{self.seed} stop {host} {instance} {attempt}")
+
+
+def _is_drawn(rate: float, words: str) -> bool:
+    digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") < rate * 2**64
+
 
 class _Guest(msgspec.Struct):
-    """A guest: its attempt, its assigned hardware, and whether it runs or is being built."""
+    """A guest: its attempt, its assigned hardware, and whether it runs; else it is being built or stopped."""
 
     attempt: int
     assignment: Assignment | None
@@ -164,7 +177,7 @@ class SimulatedDriver:
         self._nodes = {provider_uuid(f"{host.name}/{number}"): kind for number, kind in enumerate(kinds)}
         there = {} if kept is None else kept.load()
         self._guests = {
-            uuid: _Guest(guest.attempt, guest.assignment, runs=True) for uuid, guest in there.items()
+            uuid: _Guest(guest.attempt, guest.assignment, guest.runs) for uuid, guest in there.items()
         }
 
     def nodes(self) -> Mapping[str, str] | None:
@@ -244,6 +257,8 @@ class SimulatedDriver:
                 self._guests[each.uuid] = _Guest(each.attempt, assignment_of(each), runs=True)
 
     async def prepare(self, instance: Instance) -> None:
+        # A stopped guest of an earlier attempt would be there again after a restart of the agent.
+        await self.destroy(instance.uuid)
         self._take(instance)
         if self._script.build_seconds:
             await asyncio.sleep(self._script.build_seconds)
@@ -253,10 +268,26 @@ class SimulatedDriver:
             raise BuildFailed(reason)
 
     async def start(self, instance: Instance) -> None:
-        guest = self._guests[instance.uuid]
+        self._switch(instance.uuid, self._guests[instance.uuid], runs=True)
+
+    async def stop(self, instance: str) -> None:
+        guest = self._guests.get(instance)
+        if guest is None:
+            raise NoSuchGuest(f"instance {instance} has no guest")
+        if guest.runs and not self._script.can_stop(self._host.name, instance, guest.attempt):
+            raise CannotStopGuests(f"the guest of instance {instance} cannot be stopped")
+        self._switch(instance, guest, runs=False)
+
+    async def start_again(self, instance: Instance) -> None:
+        guest = self._guests.get(instance.uuid)
+        if guest is None or guest.attempt != instance.attempt:
+            raise NoSuchGuest(f"instance {instance.uuid} has no guest of attempt {instance.attempt}")
+        self._switch(instance.uuid, guest, runs=True)
+
+    def _switch(self, instance: str, guest: _Guest, *, runs: bool) -> None:
         if self._kept is not None:
-            self._kept.started(instance.uuid, KeptGuest(guest.attempt, guest.assignment))
-        guest.runs = True
+            self._kept.keep(instance, KeptGuest(guest.attempt, guest.assignment, runs))
+        guest.runs = runs
 
     async def destroy(self, instance: str) -> None:
         if self._kept is not None:

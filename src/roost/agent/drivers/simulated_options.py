@@ -51,7 +51,10 @@ class SimulatedOptions(OptionStruct, frozen=True, group="simulated"):
     traits: tuple[str, ...] = option((), help="Traits of the root provider of a simulated host.")
     build_seconds: float = option(0.0, min=0.0, help="How long a simulated build takes.")
     failure_rate: float = option(0.0, min=0.0, max=1.0, help="The share of builds that fail.")
-    seed: int = option(0, help="The seed by which it is drawn which builds fail.")
+    stop_failure_rate: float = option(
+        0.0, min=0.0, max=1.0, help="The share of guests that cannot be stopped, so that they cannot move."
+    )
+    seed: int = option(0, help="The seed by which it is drawn which builds and stops fail.")
 
 
 def simulated_drivers(source: Source) -> MakeDriver:
@@ -61,7 +64,7 @@ def simulated_drivers(source: Source) -> MakeDriver:
     """
     options = source.read(SimulatedOptions)
     rules = (FailureRule(options.failure_rate),) if options.failure_rate else ()
-    script = Script(options.build_seconds, rules, options.seed)
+    script = Script(options.build_seconds, rules, options.seed, options.stop_failure_rate)
     if options.numa_cells > options.vcpus:
         raise OperatorError(f"[simulated] numa_cells {options.numa_cells} is more than vcpus {options.vcpus}")
     inventory = {

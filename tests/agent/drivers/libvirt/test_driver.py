@@ -15,7 +15,7 @@ from roost.agent.drivers.libvirt.driver import LibvirtDriver
 from roost.agent.drivers.libvirt.guest_options import DriverOptions
 from roost.agent.drivers.libvirt.images import DiskOptions
 from roost.agent.drivers.libvirt.inventory import CpuSets, MdevOptions
-from roost.agent.errors import BuildFailed, HypervisorAway, UnusableOptions
+from roost.agent.errors import BuildFailed, HypervisorAway, NoSuchGuest, UnusableOptions
 from roost.agent.provider_tree import ProviderTree
 from roost.fleet.hardware.cpus import numbers_of
 from roost.fleet.hardware.host_topology import decoded
@@ -97,6 +97,58 @@ def test_a_guest_is_defined_started_and_destroyed_and_others_are_left_alone(
         await there.destroy("i")
         assert (names(hypervisor), there.guests()) == ({"test"}, {})
         assert list(tmp_path.iterdir()) == []
+
+    asyncio.run(run())
+
+
+def test_a_stopped_guest_keeps_its_disk_and_is_started_again_by_another_driver(
+    hypervisor: LibvirtConnection, tmp_path: Path
+) -> None:
+    async def run() -> None:
+        there, wanted = (
+            driver(hypervisor, tmp_path),
+            instance_of("i", Flavor("f", 2, 64, 1), assignment=PINNED),
+        )
+        await there.prepare(wanted)
+        await there.start(wanted)
+        disk = tmp_path / "roost-i" / "disk"
+        disk.write_bytes(b"what the guest wrote")
+        await there.stop("i")
+        await there.stop("i")
+        assert (names(hypervisor), there.guests()) == ({"test", "roost-i"}, {})
+        hardware = there.hardware()
+        assert hardware is not None
+        assert hardware.counted == {"i": PINNED}
+        other = driver(hypervisor, tmp_path)
+        await other.recover([wanted])
+        assert other.guests() == {}
+        with pytest.raises(NoSuchGuest):
+            await other.start_again(msgspec.structs.replace(wanted, attempt=2))
+        await other.start_again(wanted)
+        await other.start_again(wanted)
+        assert (other.guests(), disk.read_bytes()) == ({"i": 1}, b"what the guest wrote")
+        await other.stop("i")
+        await other.destroy("i")
+        for call in (other.stop("i"), other.start_again(wanted)):
+            with pytest.raises(NoSuchGuest):
+                await call
+        assert names(hypervisor) == {"test"}
+
+    asyncio.run(run())
+
+
+def test_a_later_attempt_replaces_a_stopped_guest(hypervisor: LibvirtConnection, tmp_path: Path) -> None:
+    async def run() -> None:
+        there, first = driver(hypervisor, tmp_path), instance_of("i", Flavor("f", 1, 64, 1))
+        await there.prepare(first)
+        await there.start(first)
+        (tmp_path / "roost-i" / "of the first").touch()
+        await there.stop("i")
+        later = msgspec.structs.replace(first, attempt=3)
+        await there.prepare(later)
+        await there.start(later)
+        assert there.guests() == {"i": 3}
+        assert [each.name for each in (tmp_path / "roost-i").iterdir()] == ["disk"]
 
     asyncio.run(run())
 

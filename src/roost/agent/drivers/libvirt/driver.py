@@ -117,6 +117,10 @@ class LibvirtDriver:
         name = domain_name(instance.uuid)
         if instance.spec is None:
             raise BuildFailed("the instance has no flavor: it was stored by an earlier version")
+        there = self._view.domains.get(name)
+        if there is not None and there.own is not None and there.own.attempt != instance.attempt:
+            # A stopped guest, whose devices nothing would remove later.
+            await self.destroy(instance.uuid)
         self._take(instance)
         view = self._view
         mdevs = self._mdevs(instance, view)
@@ -143,6 +147,16 @@ class LibvirtDriver:
     async def start(self, instance: Instance) -> None:
         name = domain_name(instance.uuid)
         await self._change(name, lambda opened: machinery.start(self._connection, opened, name))
+
+    async def stop(self, instance: str) -> None:
+        name = domain_name(instance)
+        await self._change(name, lambda opened: machinery.stop(self._connection, opened, name))
+
+    async def start_again(self, instance: Instance) -> None:
+        name = domain_name(instance.uuid)
+        await self._change(
+            name, lambda opened: machinery.start_again(self._connection, opened, name, instance.attempt)
+        )
 
     async def destroy(self, instance: str) -> None:
         name = domain_name(instance)

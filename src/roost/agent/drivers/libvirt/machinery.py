@@ -8,6 +8,7 @@ from xml.etree.ElementTree import Element, SubElement
 from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.guests import Domain, read_domain
 from roost.agent.drivers.libvirt.node_devices import read_node_devices
+from roost.agent.errors import NoSuchGuest
 
 
 class ForeignDomain(Exception):
@@ -26,6 +27,26 @@ def start(connection: LibvirtConnection, opened: Any, name: str) -> None:
     domain = opened.lookupByName(name)
     if not domain.isActive():
         domain.create()
+
+
+def stop(connection: LibvirtConnection, opened: Any, name: str) -> None:
+    """Power off a domain of ours, if it runs. Its definition, disk and devices stay.
+
+    Raises `NoSuchGuest`, libvirt's error.
+    """
+    there = find(connection, opened, name)
+    if there is None or there.own is None:
+        raise NoSuchGuest(f"the host has no domain {name} of its own")
+    if there.active:
+        opened.lookupByName(name).destroy()
+
+
+def start_again(connection: LibvirtConnection, opened: Any, name: str, attempt: int) -> None:
+    """Start the domain of an attempt, unless it runs. Raises `NoSuchGuest`, libvirt's error."""
+    there = find(connection, opened, name)
+    if there is None or there.own is None or there.own.attempt != attempt:
+        raise NoSuchGuest(f"the host has no domain {name} of attempt {attempt}")
+    start(connection, opened, name)
 
 
 def find(connection: LibvirtConnection, opened: Any, name: str) -> Domain | None:
