@@ -212,15 +212,18 @@ def test_an_order_that_is_reversed_while_it_is_carried_out_has_no_result(
     machine: Machine, context: DrivenContext, work: AgentWorkload
 ) -> None:
     known = []
+    told = []
 
     def reverse() -> None:
         work.take(START, 0.0, 2)
         known.append((work.known("stop"), work.known("start")))
+        machine.during = lambda: told.extend(results(work))
 
     machine.during = reverse
     do(work, context, STOP, 1)
     # The cell could not order it once more if it counted as known.
     assert known == [((), (("i", 1),))]
+    assert told == []
     assert machine.running == {"i": 1}
     assert results(work) == [PowerResult("i", 1, runs=True)]
     machine.during = lambda: (work.take(START, 0.0, 4), work.take(STOP, 0.0, 5))[0]
