@@ -1,7 +1,7 @@
 """Allocations, the consumers that own them, and allocation candidates."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -61,13 +61,22 @@ class KeptAllocations(msgspec.Struct, frozen=True):
     assignment: Assignment | None = None
 
 
-AFFINITY = "affinity"
+class HandedClaim(KeptAllocations, frozen=True, kw_only=True):
+    """All that an instance holds, which its migration takes over while the instance claims another host.
+
+    ``consumer``: the uuid of the migration, which no consumer has ever had.
+    """
+
+    consumer: str
+
+
+AFFINITY: Final = "affinity"
 """All members are on one host."""
-ANTI_AFFINITY = "anti-affinity"
+ANTI_AFFINITY: Final = "anti-affinity"
 """No host has more than ``max_per_host`` members."""
-SOFT_AFFINITY = "soft-affinity"
+SOFT_AFFINITY: Final = "soft-affinity"
 """Hosts with members are preferred. No claim is refused."""
-SOFT_ANTI_AFFINITY = "soft-anti-affinity"
+SOFT_ANTI_AFFINITY: Final = "soft-anti-affinity"
 """Hosts without members are preferred. No claim is refused."""
 
 GroupPolicy = Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"]

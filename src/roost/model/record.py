@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from roost.model.allocation import KeptAllocations
+from roost.model.allocation import HandedClaim, KeptAllocations
 from roost.model.reasons import Reasons, WeighedHost
 from roost.model.request import CandidateQuery
 from roost.model.spec import Destination, Selection, UnreadKey
@@ -79,7 +79,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     - ``generations``: consumer generations of the instances whose allocations the run replaced.
     - ``beside``: the allocations of instances that keep them, and get the claim in addition. ``held_by``: the
-      consumers that hold the present hosts for instances, such as Nova's migrations.
+      consumers that hold the present hosts for instances, such as Nova's migrations. ``handed``: the
+      allocations of instances whose migrations take them over with the claim.
     - ``asked``: the placement queries. ``num_alternates``, ``min_count``: as the caller gave them; a
       ``min_count`` of 0 stands for all instances.
     - ``version``: the ledger version, None for a run over HTTP or without placement. ``position``: the number
@@ -126,6 +127,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     generations: dict[str, int] = {}
     beside: dict[str, KeptAllocations] = {}
     held_by: dict[str, str] = {}
+    handed: dict[str, HandedClaim] = {}
     warnings: tuple[UnreadKey, ...] = ()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from roost.model.allocation import KeptAllocations
+from roost.model.allocation import HandedClaim, KeptAllocations
 from roost.model.reasons import Reasons, WeighedHost
 from roost.model.record import FAILED, PENDING, Asked, Attempt, PlacementRead, Run, RunReasons, Settings, Step
 from roost.model.spec import Destination, UnreadKey
@@ -36,6 +36,7 @@ class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     generations: dict[str, int] = {}
     beside: dict[str, KeptAllocations] = {}
     held_by: dict[str, str] = {}
+    handed: dict[str, HandedClaim] = {}
     warnings: tuple[UnreadKey, ...] = ()
 
 

@@ -89,6 +89,7 @@ class RunRecord:
             generations=dict(request.generations),
             beside=dict(request.beside),
             held_by=dict(request.held_by),
+            handed=dict(request.handed),
         )
 
     def asked(self, request: SchedulingRequest, warnings: tuple[UnreadKey, ...]) -> None:
@@ -100,6 +101,7 @@ class RunRecord:
             warnings=warnings,
             generations=dict(request.generations),
             beside=dict(request.beside),
+            handed=dict(request.handed),
         )
 
     @contextmanager
@@ -180,7 +182,8 @@ def attempts_of(run: str, request_id: str, at: float, outcome: Outcome) -> list[
 
 def generations_after(run: Run) -> dict[str, int]:
     """Return the generations that instances which held something have after one claim in a run."""
-    before = {**run.generations, **{each: kept.generation for each, kept in run.beside.items()}}
+    kept = {**run.beside, **run.handed}
+    before = {**run.generations, **{each: held.generation for each, held in kept.items()}}
     return {instance: generation + 1 for instance, generation in before.items()}
 
 

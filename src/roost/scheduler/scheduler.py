@@ -283,7 +283,13 @@ class Scheduler:
         """
         now, deadline = self._clock(), self._deadline()
         run, instance = request.run, request.instance
-        wanted = HostRequest(request.spec, (instance,), run=run, request_id=request.request_id)
+        wanted = HostRequest(
+            request.spec,
+            (instance,),
+            run=run,
+            request_id=request.request_id,
+            held_by={instance: request.held_by} if request.held_by else {},
+        )
         left, tries = request, tuple[ClaimAttempt, ...]()
 
         async def deciding(word: TakenWords | None, _: Mapping[str, int]) -> Replacement:

@@ -6,15 +6,17 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from roost.model.allocation import HandedClaim
+from roost.model.assignment import Assignment
 from roost.model.spec import Destination, Operation
-from roost.model.vocabulary import MAX_NAME
+from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.placement.errors import ConcurrentUpdate
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
 from roost.scheduler.api.refusals import BadSpec, as_http
 from roost.scheduler.api.repeated import recorded, recorded_claims, standing_claims
 from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.api.wire.answers import ShownDestinations, ShownReplacement
-from roost.scheduler.api.wire.language import language_of
+from roost.scheduler.api.wire.language import convert, language_of
 from roost.scheduler.errors import NoValidHost
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.replacement import AlternateRequest
@@ -41,6 +43,36 @@ _Spec = Annotated[
     ),
 ]
 _Selection = Annotated[dict[str, Any], Meta(description="A selection, in the language of the request spec.")]
+_Generation = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+_ClassName = Annotated[str, Meta(pattern=r"^[A-Z0-9_]+\Z", max_length=MAX_NAME)]
+_Amounts = Annotated[dict[_ClassName, Annotated[int, Meta(ge=1, le=MAX_INT)]], Meta(min_length=1)]
+
+
+class WantedHandover(msgspec.Struct, forbid_unknown_fields=True):
+    """All that an instance holds, which its migration takes over while the instance claims another host.
+
+    `consumer` is the uuid of the migration, which no consumer has had. `allocations` are by provider and
+    resource class, as they were read at the consumer `generation`. `assignment` is that of the selection by
+    which the instance was placed.
+    """
+
+    consumer: _Uuid
+    allocations: Annotated[dict[_Uuid, _Amounts], Meta(min_length=1)]
+    generation: _Generation
+    assignment: dict[str, Any] | None = None
+
+    def claim(self) -> HandedClaim:
+        """Return it as the scheduler takes it. Raises `BadSpec`."""
+        try:
+            assignment = None if self.assignment is None else convert(self.assignment, Assignment)
+        except msgspec.ValidationError as error:
+            raise BadSpec(f"the assignment that {self.consumer} takes over: {error}") from error
+        return HandedClaim(
+            {canonical_uuid(provider): amounts for provider, amounts in self.allocations.items()},
+            self.generation,
+            assignment,
+            consumer=canonical_uuid(self.consumer),
+        )
 
 
 class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
@@ -49,9 +81,10 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
     `instances` are their uuids, which are made up if they are left out. The default of both comes from Nova's
     RequestSpec, else it is one instance. If fewer than `min_count` can be placed (by default `count`), none
     is. `num_alternates` alternates are found for each. `generations` are those of the instances that hold
-    something already: their holdings count as free for them, and are replaced. `operation` is the purpose of
-    the host, if the request spec does not have it, as Nova's does not. `request_id` is that of the user's
-    request, for the records, by default the one of this request.
+    something already: their holdings count as free for them, and are replaced. `handed` has all that moving
+    instances hold: it counts as used, and one write hands it to the migration and claims the host for the
+    instance. `operation` is the purpose of the host, if the request spec does not have it, as Nova's does
+    not. `request_id` is that of the user's request, for the records, by default the one of this request.
 
     `run` is the id of the run. If the response was lost, the same request may be sent again with this id and
     `repeated`. The response is then that of the run, from memory or the records. If the run is unknown, the
@@ -69,7 +102,8 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
     min_count: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] | None = None
     operation: Operation | None = None
     request_id: _Name | None = None
-    generations: dict[str, Annotated[int, Meta(ge=1, le=2**63 - 1)]] = {}
+    generations: dict[str, _Generation] = {}
+    handed: dict[str, WantedHandover] = {}
     run: _Uuid | None = None
     repeated: bool = False
 
@@ -81,6 +115,8 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
                 raise ValueError(f"count is {self.count}, and instances has {len(self.instances)} uuids")
         if not self.generations.keys() <= set(self.instances or ()):
             raise ValueError("generations names an instance that instances does not")
+        if not self.handed.keys() <= set(self.instances or ()):
+            raise ValueError("handed names an instance that instances does not")
 
 
 class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
@@ -88,7 +124,9 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
 
     `alternates` are those that are left, best first. `reason` says why the host failed. `run` is the id of
     the run that chose the hosts, `request_id` that of the user's request. `attempt` is the number of the
-    attempt that failed, from 1; Nova's selections do not have it.
+    attempt that failed, from 1; Nova's selections do not have it. `held_by` is the consumer that holds the
+    present host for an instance that moves, such as its migration: in a server group it counts as the
+    instance itself.
     """
 
     request_spec: _Spec
@@ -100,6 +138,7 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
     attempt: Annotated[int, Meta(ge=1)] = 1
     operation: Operation | None = None
     request_id: _Name | None = None
+    held_by: _Uuid | None = None
 
 
 def same_request(wanted: WantedDestinations) -> WantedDestinations:
@@ -143,7 +182,12 @@ async def select_destinations(service: SchedulerService, req: Request, resp: Res
             global_request_id=req.observation.ids.of_caller,
             strict=not asked.of_nova,
             of_nova=asked.of_nova,
+            handed={canonical_uuid(each): handed.claim() for each, handed in wanted.handed.items()},
         )
+        try:
+            request.check()
+        except ValueError as error:
+            raise BadSpec(str(error)) from error
         if is_named_by_key:
             found = await _claimed_once(service, request)
         elif wanted.run is None:
@@ -220,6 +264,7 @@ async def use_alternate(service: SchedulerService, req: Request, resp: Response)
             reason=wanted.reason,
             run=wanted.run,
             request_id=wanted.request_id or req.request_id,
+            held_by="" if wanted.held_by is None else canonical_uuid(wanted.held_by),
         )
         found = await service.scheduler.use_alternate(request)
     return language.show_replacement(found)

@@ -177,12 +177,13 @@ class HttpScheduler:
             ConcurrentUpdate: An instance holds something, perhaps by a request whose response was lost and
                 whose run no process knows any more: free the instance before a new request.
             SchedulerRefused: The scheduler refuses the token, or there is none at the URL.
+            BadRequestSpec: As there, and if the scheduler is of a version that does not know ``handed``.
             ValueError: The request has ``beside`` or ``held_by``, which HTTP does not carry.
         """
         if request.beside or request.held_by:
             raise ValueError("beside and held_by cannot be asked for over HTTP")
         run = request.run or new_run_id()
-        body = {
+        body: dict[str, Any] = {
             "request_spec": request.spec,
             "count": len(request.instances),
             "num_alternates": request.num_alternates,
@@ -192,6 +193,9 @@ class HttpScheduler:
             "generations": dict(request.generations),
             "run": run,
         }
+        if request.handed:
+            # Only where it is needed: a scheduler of an earlier version refuses fields that it does not know.
+            body["handed"] = dict(request.handed)
         found = await self._asked("/v1/select_destinations", body, ShownDestinations, Moving(), key=run)
         return found.destinations or ()
 
@@ -214,7 +218,7 @@ class HttpScheduler:
         Raises what that raises, and `SchedulerUnavailable` and `SchedulerRefused`.
         """
         instance = request.instance
-        body = {
+        body: dict[str, Any] = {
             "request_spec": request.spec,
             "instance": instance,
             "failed": request.failed,
@@ -223,6 +227,8 @@ class HttpScheduler:
             "run": request.run or "unknown",
             "request_id": request.request_id or None,
         }
+        if request.held_by:
+            body["held_by"] = request.held_by
         moving = Moving(instance, request.failed.generation)
         found = await self._asked("/v1/use_alternate", body, ShownReplacement, moving)
         tries = tuple(

@@ -59,7 +59,8 @@ class Job(NamedTuple):
         request = self.request
         number, least = len(request.instances), request.min_count
         # In a server group an instance that moves counts apart from others.
-        own = (request.instances, request.held_by) if request.held_by else None
+        moves = request.holders or request.beside or request.generations
+        own = (request.instances, request.holders) if moves else None
         return _encode((request.spec, request.queries, number, least, self.placed, self.newest, own))
 
 

@@ -9,6 +9,7 @@ kept for one.
 
 import asyncio
 import time
+import uuid
 from collections.abc import Sequence
 from typing import Final
 
@@ -151,6 +152,20 @@ class Copy:
             return None
 
 
+def _stand_ins(job: Job) -> dict[str, str]:
+    """Return a new consumer for each instance that holds something, to claim in its place on the copy.
+
+    A copy does not know what single consumers hold, so the instance cannot claim there once more. It counts
+    as the holder of its present host, which in a server group is the same member.
+    """
+    request = job.request
+    return {
+        each: str(uuid.uuid4())
+        for each in request.instances[job.placed :]
+        if request.generation_of(each) is not None and each not in request.held_by
+    }
+
+
 class _Process:
     """The process that explains the refusals of one scheduler, and the changes to send to it."""
 
@@ -185,15 +200,16 @@ class _Process:
         def message() -> bytes:
             # Services found to be down or up again here become events.
             self._table.seen_since(request.oldest_heartbeat)
+            stand_ins = _stand_ins(job)
             refused = Refused(
                 spec=request.spec,
-                instances=request.instances,
+                instances=tuple(stand_ins.get(each, each) for each in request.instances),
                 min_count=request.min_count,
                 now=request.now,
                 seed=request.seed,
                 placed=job.placed,
                 silent=self._table.silent(),
-                held_by=dict(request.held_by),
+                held_by={**request.held_by, **{each: instance for instance, each in stand_ins.items()}},
             )
             return self._message(refused)
 

@@ -4,7 +4,7 @@ local                 the ledger is in this process: a whole decision is one com
 http                  a placement service, Roost's or OpenStack's own, over HTTP
 http_run              one run: read candidates, choose, claim, read more candidates
 http_claims           the claims of one run
-claim_writes          the writes of claims, and claims taken back beside what an instance keeps
+claim_writes          the writes of claims, and claims taken back from instances that held something
 http_replacement      the use of an alternate
 http_explanation      why such a service has no host, by what it answers to the request
 unclaimed             decisions without a claim, with the verdict on each host

@@ -126,11 +126,11 @@ class HttpGateway:
 
         A consumer that existed before is never freed: it would begin at generation 1 again.
         """
-        kept = {each: held.generation for each, held in request.beside.items()}
+        kept = [(each, held.generation) for each in request.instances if (held := request.kept_of(each))]
         new = [each for each in request.instances if request.generation_of(each) is None]
         if new:
             await translated(self._placement.delete_allocations(new))
-        return {each: await give_back(self._placement, request, each, at) for each, at in kept.items()}
+        return {each: await give_back(self._placement, request, each, at) for each, at in kept}
 
     def forget_answers(self) -> None:
         """Drop the answers of placement that are cached for further runs."""

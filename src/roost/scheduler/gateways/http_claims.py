@@ -5,7 +5,8 @@ The claims of several instances are made in one write, all or none, or one after
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from itertools import chain
 
 import structlog
 
@@ -34,7 +35,7 @@ from roost.scheduler.selection.claim_result import (
     translated,
 )
 from roost.scheduler.selection.outcome import Claim, Outcome
-from roost.scheduler.selection.running_selection import RunningSelection, claim_write
+from roost.scheduler.selection.running_selection import RunningSelection, claim_writes
 
 _log = structlog.get_logger()
 
@@ -59,7 +60,7 @@ class HttpClaims:
 
     ``generations``: the present ones of the consumers that held something before. Those whose claims the run
     replaces are never freed: an emptied consumer would begin at generation 1 again. Those that keep what they
-    held lose the claim alone.
+    held, or have handed it over, lose the claim alone.
 
     ``begins_anew``: raise `MembersChanged` if only reading the group's members again can help.
     """
@@ -133,7 +134,7 @@ class HttpClaims:
         started = time.perf_counter()
         self._in_doubt = claims
         try:
-            writes = [self._write_of(claim) for claim in claims]
+            writes = list(chain.from_iterable(map(self._writes_of, claims)))
             await translated(write_again(self._placement, writes))
         except PlacementError as error:
             self._in_doubt = ()
@@ -161,10 +162,10 @@ class HttpClaims:
         self.assigned.made(claims)
         return None
 
-    def _write_of(self, claim: Claim) -> ConsumerWrite:
+    def _writes_of(self, claim: Claim) -> Iterable[ConsumerWrite]:
         assignment = claim.candidate.assignment
         beside = None if assignment is None else self.assigned.beside(assignment.node)
-        return claim_write(self._request, claim, self.generations.get(claim.instance), beside)
+        return claim_writes(self._request, claim, self.generations.get(claim.instance), beside)
 
     async def _wait(self, answer: Awaitable[None]) -> None:
         started = time.perf_counter()
@@ -183,7 +184,7 @@ class HttpClaims:
         started = time.perf_counter()
         try:
             stays = await translated(
-                foreign.stays(claim.instance, claim.candidate.root, self._request.held_by.get(claim.instance))
+                foreign.stays(claim.instance, claim.candidate.root, self._request.holders.get(claim.instance))
             )
             if not stays and claim.instance not in self._request.generations:
                 await self._delete([claim.instance])
@@ -212,7 +213,7 @@ class HttpClaims:
         started, unseen = time.perf_counter(), []
         for claim in self._in_doubt:
             # The answer was lost, and perhaps the write too. Other allocations of the consumer stay.
-            if claim.instance in self._request.beside:
+            if self._request.kept_of(claim.instance) is not None:
                 await self._settle(claim)
                 continue
             held = await translated(self._placement.allocations_of(claim.instance))
@@ -230,11 +231,11 @@ class HttpClaims:
 
     async def _delete(self, instances: Sequence[str]) -> None:
         """Free claims of the run. Raises: as `translated`, and `PlacementError`."""
-        new = [each for each in instances if each not in self._request.beside]
+        new = [each for each in instances if self._request.kept_of(each) is None]
         if new:
             await translated(self._placement.delete_allocations(new))
         for each in instances:
-            if each in self._request.beside:
+            if self._request.kept_of(each) is not None:
                 at = self.generations[each]
                 self.generations[each] = await give_back(self._placement, self._request, each, at)
 

@@ -107,11 +107,12 @@ class HttpReplacing:
 
     async def _stays(self, selected: Selection) -> bool:
         """Return whether the claim on an alternate may stay by the instance's server group."""
-        group = self._request.scheduling.spec.group
+        scheduling, instance = self._request.scheduling, self._request.instance
+        group = scheduling.spec.group
         if group is None or await translated(self._placement.knows_groups()):
             return True
         foreign = ForeignGroup(self._placement, group, self._members, self._sleep)
-        return await translated(foreign.stays(self._request.instance, selected.node))
+        return await translated(foreign.stays(instance, selected.node, scheduling.holders.get(instance)))
 
     async def _moved_before(self, replacing: Replacing, held: Held) -> Replacement | None:
         """Return the result of an earlier call; the trees are read only if the consumer has changed."""

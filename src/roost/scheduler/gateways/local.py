@@ -14,6 +14,7 @@ and applies the changes since then.
 import asyncio
 import time
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 from roost.fleet import Fleet
@@ -42,7 +43,13 @@ from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import WORK, Basis, Claim, Outcome
 from roost.scheduler.selection.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
 from roost.scheduler.selection.running_selection import INSTANCE as INSTANCE
-from roost.scheduler.selection.running_selection import RunningSelection, claim_write, claimed, set_aside
+from roost.scheduler.selection.running_selection import (
+    RunningSelection,
+    claim_write,
+    claim_writes,
+    claimed,
+    set_aside,
+)
 from roost.scheduler.selection.selection import RandomDraw, choose
 
 UNITS: Final = 20_000
@@ -216,11 +223,11 @@ class Decide(Command[Decided], frozen=True):
     pools: HostPools
 
     def consumers(self) -> Iterable[str]:
-        return self.request.instances
+        return self.request.consumers
 
     @property
     def requires_new_consumers(self) -> bool:
-        return not self.request.generations and not self.request.beside
+        return not (self.request.generations or self.request.beside or self.request.handed)
 
     def run(self, state: State) -> Decided:
         started, table = time.perf_counter(), self.pools.table
@@ -260,5 +267,6 @@ class Decide(Command[Decided], frozen=True):
             running.answer(result)
         if running.outcome.destinations and self.request.generations:
             state.take_back(mark)
-            write_allocations(state, [claim_write(self.request, claim) for claim in made])
+            writes = (claim_writes(self.request, claim) for claim in made)
+            write_allocations(state, list(chain.from_iterable(writes)))
         return running.outcome

@@ -31,8 +31,8 @@ class UnconditionalGateway(Gateway, Protocol):
     async def give_back(self, request: SchedulingRequest) -> Mapping[str, int]:
         """Take back the claims of a run, but those that replace others.
 
-        ``request``: at the generations that the claims have reached. Returns the new generations of
-        instances that keep what they held before.
+        ``request``: of the instances that are claimed, at the generations that the claims have reached.
+        Returns the new generations of instances that hold again what they held before.
 
         Raises: `ConcurrentUpdate` if others have changed such an instance since.
         """
@@ -64,7 +64,9 @@ class WordCheckedGateway(GatewayWrapper):
         decided = await self._gateway.decide(request)
         destinations = decided.outcome.destinations
         if destinations:
-            claimed = request.at(decided.generations)
+            claimed = msgspec.structs.replace(
+                request.at(decided.generations), instances=tuple(each.instance for each in destinations)
+            )
             try:
                 stands = await self._stands(request, *(each.selected for each in destinations))
             except BaseException as error:

@@ -5,7 +5,7 @@ counterfactuals  the same decision without one of its conditions
 replay          makes a decision again at its versions, or at today's
 recorded        a decision as its record has it: request, options, seed, versions; differences from it
 past_placement  placement over HTTP as it was during a run
-kept_consumers  instances that kept what they held beside the claim of a run
+kept_consumers  instances that kept what they held beside the claim of a run, or handed it over
 
 The state of placement comes from `roost.ledger.past_fleet`, the node table from
 `roost.state.api_database.node_journal`. ADR 16 lists the data that a decision depends on. Nothing is written.

@@ -1,4 +1,4 @@
-"""Consumers that a recorded run kept and added to, as the ledger had them on the version of the run."""
+"""Consumers that a recorded run kept or handed over, as the ledger had them on the version of the run."""
 
 from roost.fleet import Fleet
 from roost.ledger import Held
@@ -7,9 +7,11 @@ from roost.model.record import Run
 
 
 def kept_consumers(fleet: Fleet, run: Run) -> dict[str, Held]:
-    """Return the consumers of the instances that a run claimed beside what they hold, by uuid."""
+    """Return the consumers of the instances that a run claimed beside what they hold, or that handed it to
+    their migrations, by uuid."""
     return {
-        each: Held(_consumer(fleet, run, each, kept), kept.allocations) for each, kept in run.beside.items()
+        each: Held(_consumer(fleet, run, each, kept), kept.allocations)
+        for each, kept in {**run.beside, **run.handed}.items()
     }
 
 

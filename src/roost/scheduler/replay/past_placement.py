@@ -119,21 +119,20 @@ class PastPlacement:
                 f"commit {version + 1} has no {told.position} changes: the ledger was restored since"
             )
         state = State(fleet, self._held.copy(), self._now)
-        written: dict[str, Held] = {}
+        written: dict[str, Held | None] = {}
         try:
             for change in list(after or ())[: told.position]:
                 state.apply(change)
             state.name(write.consumer for write in writes)
             write_allocations(state, writes)
-            for write in writes:
-                if write.consumer in self._held and (held := state.held(write.consumer)) is not None:
-                    written[write.consumer] = held
+            written = {write.consumer: state.held(write.consumer) for write in writes}
         except PlacementError as error:
             raise refused_write(error if any(map(needs_v1, writes)) else _reported(error)) from error
         finally:
             state.take_back(0)
             await self._went_on(told)
-        self._held.update(written)
+        now = {**self._held, **written}
+        self._held = {consumer: held for consumer, held in now.items() if held is not None}
         made = {change.consumer for change in after or () if isinstance(change, AllocationsChanged)}
         if not made.issuperset(write.consumer for write in writes):
             raise HistoryMissing(
@@ -142,6 +141,8 @@ class PastPlacement:
             )
 
     async def delete_allocations(self, consumers: Sequence[str]) -> None:
+        for consumer in consumers:
+            self._held.pop(consumer, None)
         await self._went_on(self._next("delete_allocations"))
 
     async def provider(self, uuid: str) -> Provider | None:

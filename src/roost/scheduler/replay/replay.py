@@ -123,7 +123,11 @@ class DecisionReplay:
             # On today's state nobody knows what the instances hold. It counts as used, if they still hold it.
             beside={} if changes.now else run.beside,
             held_by=run.held_by,
+            handed={} if changes.now else run.handed,
         )
+        if changes.now:
+            migrations = {each: handed.consumer for each, handed in run.handed.items()}
+            wanted = msgspec.structs.replace(wanted, held_by={**run.held_by, **migrations})
         request = SchedulingRequest.of(wanted, asked, options, run.started_at, seed=run.seed or 0)
         pools = self._pools_of(table, options, plugins)
         unlike: list[DecisionDifference] = []
@@ -334,7 +338,7 @@ def _decided(
     try:
         for change in ahead:
             state.apply(change)
-        state.name(request.instances)
+        state.name(request.consumers)
         return Decide(request, pools).run(state).outcome
     except FleetError as error:
         raise NotReproducible(f"the history contradicts itself: {error}") from error

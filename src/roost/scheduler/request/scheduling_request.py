@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Float64
-from roost.model.allocation import AFFINITY, KeptAllocations
+from roost.model.allocation import AFFINITY, HandedClaim, KeptAllocations
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import NewerWord
@@ -61,8 +61,11 @@ class HostRequest(msgspec.Struct, frozen=True):
       used, and a claim of theirs is one write at its generation, with what is kept and what is new. If such
       a run fails, what is kept stays. The use of an alternate replaces both. An instance has one assignment
       of hardware, which the claim moves to the new host. Nova evacuates in this way.
+    - ``handed``: of the instances that move, all that they hold, and the consumers of their migrations. It
+      counts as used, and a claim of theirs is one write at its generation: the migration takes over what the
+      instance holds, and the instance has the claim alone. If such a run fails, all is as before.
     - ``held_by``: of the instances that move, the consumers that hold their present hosts for them: Nova's
-      migrations. In a server group such a consumer counts as the instance itself.
+      migrations. In a server group such a consumer counts as the instance itself, as that of ``handed`` does.
     - ``run``: the id of the run, which no other run has; made up if it is empty.
     - ``request_id``, ``global_request_id``: of the user's request, for the records.
     - ``strict``: refuse what `roost.scheduler.Scheduler.check_request` refuses.
@@ -81,6 +84,7 @@ class HostRequest(msgspec.Struct, frozen=True):
     of_nova: bool = False
     beside: Mapping[str, KeptAllocations] = {}
     held_by: Mapping[str, str] = {}
+    handed: Mapping[str, HandedClaim] = {}
 
     def __post_init__(self) -> None:
         if not self.min_count:
@@ -108,6 +112,13 @@ class HostRequest(msgspec.Struct, frozen=True):
             raise ValueError(f"other instances, or such as are replaced, keep allocations: {wrong}")
         if not self.held_by.keys() <= names:
             raise ValueError(f"others hold for other instances: {sorted(self.held_by.keys() - names)}")
+        may_hand = names - self.generations.keys() - self.beside.keys() - self.held_by.keys()
+        if not self.handed.keys() <= may_hand:
+            wrong = sorted(self.handed.keys() - may_hand)
+            raise ValueError(f"others than instances that move with all that they hold hand over: {wrong}")
+        migrations = {each.consumer for each in self.handed.values()}
+        if len(migrations) < len(self.handed) or migrations & {*names, *self.held_by.values()}:
+            raise ValueError(f"migrations are consumers of their own, one for each: {sorted(migrations)}")
 
     def at(self, generations: Mapping[str, int]) -> Self:
         """Return the same request at newer generations of consumers that hold something already."""
@@ -118,12 +129,35 @@ class HostRequest(msgspec.Struct, frozen=True):
                 name: replace(kept, generation=generations.get(name, kept.generation))
                 for name, kept in self.beside.items()
             },
+            handed={
+                name: replace(kept, generation=generations.get(name, kept.generation))
+                for name, kept in self.handed.items()
+            },
         )
 
     def generation_of(self, instance: str) -> int | None:
         """Return the generation of an instance before its claim, None for one that holds nothing yet."""
-        kept = self.beside.get(instance)
+        kept = self.kept_of(instance)
         return self.generations.get(instance) if kept is None else kept.generation
+
+    def kept_of(self, instance: str) -> KeptAllocations | None:
+        """Return all that an instance holds and the claim does not replace: the instance keeps it, or its
+        migration takes it over (`HandedClaim`)."""
+        return self.beside.get(instance) or self.handed.get(instance)
+
+    @property
+    def holders(self) -> Mapping[str, str]:
+        """The consumers that hold the present hosts for instances that move, before or by the claim."""
+        if not self.handed:
+            return self.held_by
+        return {**self.held_by, **{name: each.consumer for name, each in self.handed.items()}}
+
+    @property
+    def consumers(self) -> Sequence[str]:
+        """The consumers that the claims write: the instances, and the migrations that take over from them."""
+        if not self.handed:
+            return self.instances
+        return (*self.instances, *(each.consumer for each in self.handed.values()))
 
 
 class PlacementQueries(msgspec.Struct, frozen=True):
@@ -198,6 +232,7 @@ class SchedulingRequest(HostRequest, frozen=True, kw_only=True, dict=True):
             request.of_nova,
             request.beside,
             request.held_by,
+            request.handed,
             query=queries.query,
             fallbacks=queries.fallbacks,
             limit=queries.limit,
@@ -302,8 +337,8 @@ def progress_at_start(
     if group.members and group.policy != AFFINITY:
         members |= Counter(index for member in group.members for index in table.indexes_of_instance(member))
     claimed: Counter[int] = Counter()
-    own = {*request.instances, *request.held_by.values()}
-    present = {index for instance in request.instances for index in table.indexes_of_instance(instance)}
+    own = {*request.instances, *request.holders.values()}
+    present = {index for consumer in own for index in table.indexes_of_instance(consumer)}
     if fleet is not None and group.uuid in fleet.groups:
         rows, numbers = fleet.groups.hosts(group.uuid)
         for index, number in zip(table.indexes_of_rows(fleet, rows).tolist(), numbers.tolist(), strict=True):

@@ -40,6 +40,8 @@ class AlternateRequest(msgspec.Struct, frozen=True):
     - ``failed``: the selection that holds its claim. ``reason``: why it failed there.
     - ``alternates``: those that are left, tried in order.
     - ``run``: the id of the run that chose them. ``request_id``: of the user's request.
+    - ``held_by``: the consumer that holds the present host for an instance that moves, such as its migration;
+      empty for none. In a server group it counts as the instance itself.
     """
 
     spec: RequestSpec
@@ -49,6 +51,7 @@ class AlternateRequest(msgspec.Struct, frozen=True):
     reason: str = ""
     run: str = ""
     request_id: str = ""
+    held_by: str = ""
 
 
 class ReplacementRequest(AlternateRequest, frozen=True, kw_only=True):
@@ -70,6 +73,7 @@ class ReplacementRequest(AlternateRequest, frozen=True, kw_only=True):
             request.reason,
             request.run,
             request.request_id,
+            request.held_by,
             scheduling=scheduling,
         )
 
