@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
-from roost.model.allocation import KeptAllocations, sum_of
+from roost.model.allocation import HandedClaim, KeptAllocations, sum_of
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.placement.errors import PlacementError
 from roost.scheduler import Scheduler, SchedulerError, SchedulerOptions
@@ -97,7 +97,7 @@ async def moves(
     """What comes of requests, and of moves of an instance that each of them has placed.
 
     An instance is moved as Nova evacuates, beside what it holds; or as Nova resizes and migrates, from what a
-    migration holds for it.
+    migration holds for it; or it hands what it holds to its migration by the claim itself.
     """
     kept = Kept()
     scheduler = Scheduler(gateway, kept, lambda: NOW, seeds=lambda: 0)
@@ -126,6 +126,18 @@ async def moves(
             assert ledger.database.read_now(held_by_all)[instance].allocations == sum_of(
                 before.allocations, new
             )
+        elif way == "handed to a migration":
+            handed_over = HandedClaim(before.allocations, before.consumer.generation, consumer=migration)
+            moved = await decide(HostRequest(ask.spec, (instance,), 1, handed={instance: handed_over}))
+            event(f"handed, {bool(moved)}, {ask.spec.group and ask.spec.group.policy}")
+            after = ledger.database.read_now(held_by_all)
+            if moved:
+                assert after[instance].allocations == found[-1][0][1].allocations
+                assert after[migration].allocations == before.allocations
+                assert after[migration].consumer.group == before.consumer.group
+            else:
+                assert after[instance].allocations == before.allocations
+                assert migration not in after
         else:
             owner = {"project_id": "project", "user_id": "user"}
             handed = (
@@ -158,7 +170,9 @@ async def compare_moves(
 @given(
     clouds(),
     sequences(),
-    st.lists(st.sampled_from(["beside", "held by a migration"]), min_size=4, max_size=4),
+    st.lists(
+        st.sampled_from(["beside", "held by a migration", "handed to a migration"]), min_size=4, max_size=4
+    ),
     st.integers(0, 3),
 )
 def test_both_gateways_move_instances_alike(

@@ -13,7 +13,10 @@ import pytest
 
 from roost.conductor.cell_conductor import CellConductor
 from roost.conductor.super_conductor import SuperConductor
+from roost.ledger.holdings import held_by_all
+from roost.model.allocation import HandedClaim
 from roost.model.instance import ASSIGNED
+from roost.model.spec import Destination, Selection, ServerGroup
 from roost.placement.commands.allocations import FreeConsumers
 from roost.placement.errors import ConcurrentUpdate
 from roost.records import RecordQueue
@@ -38,10 +41,12 @@ from roost.web.auth import NoAuth
 from roost.web.auth.credentials import FixedCredentials
 from support.clouds import flat, spec, uuid_of
 from support.conducting import BACKOFF, NOW, conducting, request
+from support.hardware_clouds import OPTIONS, REQUESTS, hardware_cloud
 from support.recording import Backend
 from support.scheduling_api import SchedulingApi, scheduling
 
 A, B, C = (uuid_of(0xA0 + number) for number in range(3))
+MIGRATION = uuid_of(0xB1)
 TOKEN = "nova:services"
 
 
@@ -140,6 +145,97 @@ async def test_the_calls_are_those_of_a_scheduler_in_the_process(tmp_path: Path)
         again = await client.select_destinations(HostRequest(spec(2), (A,), generations={A: 2}))
         assert (again[0].selected.generation, api.held()[A]) == (3, again[0].selected.allocations)
         assert way.sent == 9
+
+
+def handed(of: Destination, **more: object) -> dict[str, HandedClaim]:
+    """What an instance holds, for its migration."""
+    held = of.selected
+    claim = HandedClaim(held.allocations, held.generation or 0, held.assignment, consumer=MIGRATION)
+    return {of.instance: msgspec.structs.replace(claim, **more)}
+
+
+@pytest.mark.parametrize("others", [0, 1])
+@in_loop
+async def test_a_move_hands_over_once_though_its_answer_is_lost(tmp_path: Path, others: int) -> None:
+    together = spec(group=ServerGroup("g", "affinity"))
+    async with asking(tmp_path, others) as (api, way, client):
+        [placed] = await client.select_destinations(HostRequest(together, (A,)))
+        leaves = msgspec.structs.replace(together, ignore_hosts=frozenset({placed.selected.host}))
+        way.lost, way.after = 1, api.service.records.flush
+        [moved] = await client.select_destinations(HostRequest(leaves, (A,), 1, handed=handed(placed)))
+        assert way.sent == 3
+        assert moved.selected.generation == 2
+        assert api.held() == {A: moved.selected.allocations, MIGRATION: placed.selected.allocations}
+        wanted = AlternateRequest(leaves, A, moved.selected, moved.alternates, "no disk", moved.run)
+        retried = await client.use_alternate(msgspec.structs.replace(wanted, held_by=MIGRATION))
+        assert retried.selected is not None
+        assert api.held() == {A: retried.selected.allocations, MIGRATION: placed.selected.allocations}
+        with pytest.raises(ConcurrentUpdate):
+            await client.select_destinations(HostRequest(leaves, (A,), handed=handed(placed)))
+
+
+@in_loop
+async def test_a_move_hands_over_hardware(tmp_path: Path) -> None:
+    async with scheduling(tmp_path, hardware_cloud(2), OPTIONS) as api, client_of(Way(api.app)) as client:
+        [placed] = await client.select_destinations(HostRequest(REQUESTS[0], (A,)))
+        [moved] = await client.select_destinations(HostRequest(REQUESTS[0], (A,), handed=handed(placed)))
+        assigned = {
+            name: each.consumer.assignment for name, each in api.ledger.database.read_now(held_by_all).items()
+        }
+        assert assigned == {A: moved.selected.assignment, MIGRATION: placed.selected.assignment}
+        assert None not in assigned.values()
+
+
+@in_loop
+async def test_a_move_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
+    async with asking(tmp_path) as (api, _, client):
+        [placed] = await client.select_destinations(HostRequest(spec(), (A,)))
+        before = api.held()
+        for wrong in (
+            HostRequest(spec(), (B,), handed=handed(placed)),
+            HostRequest(spec(), (A,), handed=handed(placed, consumer=A)),
+            HostRequest(spec(), (A,), handed=handed(placed), generations={A: 1}),
+            HostRequest(spec(), (A,), handed=handed(placed, allocations={})),
+            HostRequest(spec(), (A,), handed=handed(placed, consumer="migration")),
+        ):
+            with pytest.raises(BadRequestSpec):
+                await client.select_destinations(wrong)
+        node = {"node": placed.selected.node, "cores": 4}
+        body = {**msgspec.to_builtins(handed(placed)[A]), "assignment": node}
+        response = await api.select(instances=[A], handed={A: body})
+        assert response.status_code == 400
+        assert "cores" in response.json()["errors"][0]["detail"]
+        assert api.held() == before
+
+
+@in_loop
+async def test_an_earlier_scheduler_is_asked_as_before_and_refuses_to_hand_over() -> None:
+    """It refuses each field that it does not know."""
+    bodies: list[dict[str, object]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        body = msgspec.json.decode(request.content)
+        bodies.append(body)
+        unknown = {"handed", "held_by"} & body.keys()
+        return httpx.Response(400 if unknown else 503)
+
+    async def sleep(seconds: float) -> None:
+        pass
+
+    client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    selected = Selection("host0", uuid_of(0), "cell1", {}, {}, 0.0, "nova")
+    claim = HandedClaim({uuid_of(0): {"VCPU": 1}}, 1, consumer=MIGRATION)
+    async with HttpScheduler(FixedCredentials("http://old", TOKEN), client=client, sleep=sleep) as scheduler:
+        with pytest.raises(SchedulerUnavailable):
+            await scheduler.select_destinations(HostRequest(spec(), (A,)))
+        with pytest.raises(SchedulerUnavailable):
+            await scheduler.use_alternate(AlternateRequest(spec(), A, selected))
+        with pytest.raises(BadRequestSpec):
+            await scheduler.select_destinations(HostRequest(spec(), (A,), handed={A: claim}))
+        with pytest.raises(BadRequestSpec):
+            await scheduler.use_alternate(AlternateRequest(spec(), A, selected, held_by=MIGRATION))
+        with pytest.raises(ValueError, match="over HTTP"):
+            await scheduler.select_destinations(HostRequest(spec(), (A,), held_by={A: MIGRATION}))
 
 
 @pytest.mark.parametrize("others", [0, 1])

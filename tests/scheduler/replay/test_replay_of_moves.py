@@ -1,4 +1,4 @@
-"""Decisions on instances that keep what they hold, in the ledger and over HTTP, are made again: the same."""
+"""Decisions on instances that keep what they hold, or hand it over, are made again: the same."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from roost.ledger.holdings import held_by_all
-from roost.model.allocation import KeptAllocations
+from roost.model.allocation import HandedClaim, KeptAllocations
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.placement.errors import ConcurrentUpdate
 from roost.records import RecordQueue, Retention
@@ -30,12 +30,16 @@ from support.ledgers import opened
 from support.redeciding import redecided
 
 INSTANCES = [uuid_of(0xA0 + number) for number in range(4)]
+MIGRATIONS = {each: uuid_of(0xB0 + number) for number, each in enumerate(INSTANCES)}
 HOSTS = {uuid_of(number): f"host{number}" for number in range(3)}
 GROUPED = msgspec.structs.replace(REQUESTS[0], group=ServerGroup("g", "anti-affinity"))
 
 
-async def worked(path: Path, wire: bool) -> None:
-    """Evacuate an instance in a server group and with an assignment, then another into what is left."""
+async def worked(path: Path, wire: bool, way: str) -> None:
+    """Move an instance in a server group and with an assignment, then another into what is left.
+
+    ``way``: "beside" what they hold, as in an evacuation; or "handed" to their migrations.
+    """
     url = f"sqlite:///{path / 'api.db'}"
     api = Database(url)
     async with AsyncExitStack() as stack:
@@ -52,7 +56,18 @@ async def worked(path: Path, wire: bool) -> None:
         await journal.write(NOW)
         scheduler = Scheduler(gateway, records, lambda: NOW)
 
-        async def evacuate(spec: RequestSpec, *instances: str) -> None:
+        def moving(
+            spec: RequestSpec, instances: tuple[str, ...], kept: dict[str, KeptAllocations]
+        ) -> HostRequest:
+            if way == "beside":
+                return HostRequest(spec, instances, beside=kept)
+            handed = {
+                each: HandedClaim(one.allocations, one.generation, consumer=MIGRATIONS[each])
+                for each, one in kept.items()
+            }
+            return HostRequest(spec, instances, handed=handed)
+
+        async def move(spec: RequestSpec, *instances: str) -> None:
             held = ledger.database.read_now(held_by_all)
             kept = {
                 each: KeptAllocations(held[each].allocations, held[each].consumer.generation)
@@ -61,31 +76,33 @@ async def worked(path: Path, wire: bool) -> None:
             }
             ignored = frozenset(HOSTS[each] for each in kept[instances[0]].allocations)
             ignoring = msgspec.structs.replace(spec, ignore_hosts=ignored)
-            await scheduler.select_destinations(HostRequest(ignoring, instances, beside=kept))
+            await scheduler.select_destinations(moving(ignoring, instances, kept))
 
         await scheduler.select_destinations(HostRequest(GROUPED, tuple(INSTANCES[:2])))
         await scheduler.select_destinations(HostRequest(REQUESTS[4], (INSTANCES[2],)))
-        await evacuate(GROUPED, INSTANCES[0])
-        await evacuate(REQUESTS[4], INSTANCES[2], INSTANCES[3])
+        await move(GROUPED, INSTANCES[0])
+        await move(REQUESTS[4], INSTANCES[2], INSTANCES[3])
         with pytest.raises(NoValidHost):
-            await evacuate(GROUPED, INSTANCES[1])
+            await move(GROUPED, INSTANCES[1])
         with pytest.raises(ConcurrentUpdate):
             late = KeptAllocations({uuid_of(0): {"PCPU": 2}}, 7)
-            await scheduler.select_destinations(
-                HostRequest(REQUESTS[4], (INSTANCES[1],), beside={INSTANCES[1]: late})
-            )
+            await scheduler.select_destinations(moving(REQUESTS[4], (INSTANCES[1],), {INSTANCES[1]: late}))
         await journal.write(NOW)
         await journal.close()
         await records.close()
     await api.close()
 
 
+WAYS = pytest.mark.parametrize("way", ["beside", "handed"])
+
+
+@WAYS
 @pytest.mark.parametrize("wire", [False, True])
-def test_they_are_the_same(tmp_path: Path, wire: bool) -> None:
-    asyncio.run(worked(tmp_path, wire))
+def test_they_are_the_same(tmp_path: Path, wire: bool, way: str) -> None:
+    asyncio.run(worked(tmp_path, wire, way))
     made, impossible = asyncio.run(redecided(tmp_path))
     assert {each.run.id: (each.differences, each.run) for each in made if each.differences} == {}
-    beside = [each for each in made if each.run.beside]
+    beside = [each for each in made if getattr(each.run, way)]
     placed = [each for each in beside if each.run.destinations]
     assert [len(each.run.instances) for each in placed] == [1, 2]
     assert [each.run.destinations[0].selected.generation for each in placed] == [2, 2]
@@ -95,9 +112,10 @@ def test_they_are_the_same(tmp_path: Path, wire: bool) -> None:
     assert all("consumer generation conflict" in text for text in impossible)
 
 
-def test_on_todays_state_what_they_hold_counts_as_used(tmp_path: Path) -> None:
-    asyncio.run(worked(tmp_path, False))
+@WAYS
+def test_on_todays_state_what_they_hold_counts_as_used(tmp_path: Path, way: str) -> None:
+    asyncio.run(worked(tmp_path, False, way))
     made, _ = asyncio.run(redecided(tmp_path, Changes(now=True)))
-    beside = [each for each in made if each.run.beside]
+    beside = [each for each in made if getattr(each.run, way)]
     assert beside
     assert all("generation conflict" not in str(each.outcome.refusal) for each in beside)
