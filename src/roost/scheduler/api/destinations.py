@@ -16,7 +16,7 @@ from roost.scheduler.api.refusals import BadSpec, as_http
 from roost.scheduler.api.repeated import recorded, recorded_claims, standing_claims
 from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.api.wire.answers import ShownDestinations, ShownReplacement
-from roost.scheduler.api.wire.language import convert, language_of
+from roost.scheduler.api.wire.language import convert, language_of, without_contradiction
 from roost.scheduler.errors import NoValidHost
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.replacement import AlternateRequest
@@ -172,22 +172,20 @@ async def select_destinations(service: SchedulerService, req: Request, resp: Res
         if is_named_by_key and key is not None:
             names = tuple(key.uuid(str(number)) for number in range(count))
 
-        request = HostRequest(
-            asked.spec,
-            tuple(str(uuid.uuid4()) for _ in range(count)) if names is None else names,
-            wanted.num_alternates,
-            wanted.min_count or count,
-            generations={canonical_uuid(each): number for each, number in wanted.generations.items()},
-            request_id=wanted.request_id or req.request_id,
-            global_request_id=req.observation.ids.of_caller,
-            strict=not asked.of_nova,
-            of_nova=asked.of_nova,
-            handed={canonical_uuid(each): handed.claim() for each, handed in wanted.handed.items()},
+        request = without_contradiction(
+            HostRequest(
+                asked.spec,
+                tuple(str(uuid.uuid4()) for _ in range(count)) if names is None else names,
+                wanted.num_alternates,
+                wanted.min_count or count,
+                generations={canonical_uuid(each): number for each, number in wanted.generations.items()},
+                request_id=wanted.request_id or req.request_id,
+                global_request_id=req.observation.ids.of_caller,
+                strict=not asked.of_nova,
+                of_nova=asked.of_nova,
+                handed={canonical_uuid(each): handed.claim() for each, handed in wanted.handed.items()},
+            )
         )
-        try:
-            request.check()
-        except ValueError as error:
-            raise BadSpec(str(error)) from error
         if is_named_by_key:
             found = await _claimed_once(service, request)
         elif wanted.run is None:

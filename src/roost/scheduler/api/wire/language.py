@@ -22,6 +22,7 @@ from roost.scheduler.api.wire.nova_selection import nova_selection, selection_of
 from roost.scheduler.api.wire.nova_spec import request_spec_of
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.replacement import Replacement
 from roost.web.validation_messages import invalid_value
 
@@ -40,6 +41,15 @@ def check_spec(spec: RequestSpec) -> RequestSpec:
     if len(spec.requested_resources) > MOST_GROUPS:
         raise BadRequestSpec(f"{len(spec.requested_resources)} request groups, at most {MOST_GROUPS} may be")
     return spec
+
+
+def without_contradiction(request: HostRequest) -> HostRequest:
+    """Return the request. Raises `BadRequestSpec` if it contradicts itself, see `HostRequest.check`."""
+    try:
+        request.check()
+    except ValueError as error:
+        raise BadRequestSpec(str(error)) from error
+    return request
 
 
 def _names(spec: RequestSpec) -> Iterator[tuple[str, str]]:
