@@ -10,7 +10,8 @@ The super conductor and its requests:
 The conductor of one cell:
 
     cell_conductor     the coroutines of one process for one cell
-    cell_work          the queue: moves failed builds to alternates, frees the claims of destroyed instances
+    cell_work          the queue: takes failed builds to alternates, frees the claims of destroyed instances
+    owned_work         the work that one conductor owns, and the pauses after work that failed
     failed_instance    request spec, claim and reasons of an instance whose build failed
     announced_work     the address at which other processes announce work for it
     time_limits        the end of builds that no host confirms, and of deletions on hosts that do not answer
@@ -31,6 +32,7 @@ The API:
 
     http               all operations of a conductor
     instances/         instances, asked for, shown, deleted
+    moves/             moves of instances, asked for and carried out
     findings           problems of a cloud in one sentence each, with a severity
     requester          the project and user of a request
     request_check      the check of a request before it is accepted

@@ -1,6 +1,7 @@
 """The conductor of one cell: moves failed builds to alternates, frees claims, enforces time limits.
 
-It needs its cell, placement, and a scheduler that claims alternates. It needs no other cell.
+It needs its cell, placement, and a scheduler that claims alternates and targets of moves. It needs no other
+cell.
 """
 
 import asyncio
@@ -16,8 +17,9 @@ import structlog
 from roost.conductor.announced_work import WakeOptions, take_announcements
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_work import CellQueue, warn, work_through
-from roost.conductor.context import AlternateScheduler, AsyncioConductorContext, CellConductorContext
-from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions, trim_past
+from roost.conductor.context import AsyncioConductorContext, CellConductorContext, CellScheduler
+from roost.conductor.moves.claims import work_on_moves
+from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions, limit_moves, trim_past
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
 from roost.process.context import Routine, lasting
@@ -49,7 +51,7 @@ async def keep_working(context: CellConductorContext, work: CellQueue, poll_seco
     while True:
         pause = poll_seconds
         try:
-            await work_through(context, work)
+            await context.together([work_through(context, work), work_on_moves(context, work.moves)])
             failures = 0
         except Exception as error:
             failures += 1
@@ -80,6 +82,7 @@ def routines_of(
         ),
         lasting(context, "keep_working", lambda: keep_working(context, work, poll_seconds)),
         lasting(context, "limit_builds", lambda: limit_builds(context, work.cell, limits)),
+        lasting(context, "limit_moves", lambda: limit_moves(context, work.cell, limits)),
         lasting(context, "limit_deletions", lambda: limit_deletions(context, work.cell, limits)),
         lasting(context, "trim_past", lambda: trim_past(context, work.cell, limits)),
     ]
@@ -99,7 +102,7 @@ class CellConductor:
         self,
         cell: Cell,
         placement: Placement,
-        alternates: AlternateScheduler,
+        scheduler: CellScheduler,
         records: RecordSink,
         *,
         name: str | None = None,
@@ -120,7 +123,7 @@ class CellConductor:
         self._context = AsyncioConductorContext(
             lambda _: cell,
             placement,
-            alternates,
+            scheduler,
             records=records,
             wakes=cell.wakes,
             clock=clock,
@@ -151,3 +154,4 @@ class CellConductor:
         """Do all work that is due now. Raises `StorageError` and what placement raises."""
         await renew(self._context, self.work.database, self.work.tenure)
         await work_through(self._context, self.work)
+        await work_on_moves(self._context, self.work.moves)

@@ -6,7 +6,6 @@ conductor owns it, or its user has deleted it.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -14,15 +13,17 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.claim_release import free
 from roost.conductor.context import CellConductorContext
 from roost.conductor.failed_instance import all_reasons, claimed_by, follow_claim, spec_of
+from roost.conductor.owned_work import OwnedWork
 from roost.ledger import LedgerError
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, AttemptKey, Instance
+from roost.model.move import Move
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
 from roost.process.logs import RequestIds, serving
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
-from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, one_line, result_of
+from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
 from roost.scheduler.selection.replacement import AlternateRequest
 from roost.state.cell_database.arrivals import find_instances
 from roost.state.cell_database.building import ended_attempts_of, reason_of
@@ -42,82 +43,12 @@ MOST = 1000
 """Instances that a conductor takes in one transaction, about."""
 
 
-class _Postponed(NamedTuple):
-    """A failed move of an instance: the number of failures, the number of those by a fault that is no outage,
-    when it is due again (monotonic seconds), and the reason of the last failure."""
-
-    failures: int
-    faults: int
-    due: float
-    reason: str
-
-
-class CellQueue:
-    """The instances of one cell that one conductor owns and has to work on.
-
-    Its coroutines share it; they run one after the other. ``backoff``: how often the move of an instance is
-    tried, and after which pauses.
-    """
+class CellQueue(OwnedWork[Instance]):
+    """The instances of one cell that one conductor owns and has to work on, and the moves of others."""
 
     def __init__(self, cell: str, tenure: Tenure, backoff: Backoff) -> None:
-        self.cell = cell
-        self.database = f"cell/{cell}"
-        self.tenure = tenure
-        self.backoff = backoff
-        self._holder = ""
-        self._owned: dict[str, Instance] = {}
-        self._postponed: dict[str, _Postponed] = {}
-
-    def own(self, holder: str, taken: Sequence[Instance]) -> None:
-        """Add instances taken under a nonce. Those taken under another nonce are not owned any more."""
-        if holder != self._holder:
-            self._holder = holder
-            self._owned.clear()
-            self._postponed.clear()
-        self._owned.update((each.uuid, each) for each in taken)
-
-    @property
-    def owned(self) -> int:
-        """The number of owned instances."""
-        return len(self._owned)
-
-    def owns(self, uuid: str) -> bool:
-        """Return whether an instance is known to be owned."""
-        return uuid in self._owned
-
-    def in_state(self, state: str) -> list[Instance]:
-        """Return the owned instances that were in a state when they were last read."""
-        return [each for each in self._owned.values() if each.state == state]
-
-    def drop(self, uuids: Sequence[str]) -> None:
-        """Drop instances that are finished, or that others own."""
-        for uuid in uuids:
-            self._owned.pop(uuid, None)
-            self._postponed.pop(uuid, None)
-
-    def postpone(self, uuid: str, now: float, error: Exception) -> int:
-        """Postpone the move of an instance; returns how often it has failed in a row."""
-        failures, faults, _, _ = self._postponed.get(uuid, _Postponed(0, 0, 0.0, ""))
-        failures += 1
-        faults += not is_outage(error)
-        due = now + self.backoff.pause(failures)
-        self._postponed[uuid] = _Postponed(failures, faults, due, result_of(error).reason or "")
-        return failures
-
-    def is_due(self, uuid: str, now: float) -> bool:
-        """Return whether an instance is to be worked on at ``now`` of the monotonic clock."""
-        return uuid not in self._postponed or self._postponed[uuid].due <= now
-
-    def was_postponed(self, uuid: str) -> bool:
-        """Return whether a move of an instance failed before."""
-        return uuid in self._postponed
-
-    def hopeless(self, uuid: str) -> str | None:
-        """Return why an instance that was tried too often is given up; None if it is not."""
-        postponed = self._postponed.get(uuid)
-        if postponed is None or not self.backoff.exhausted(postponed.faults):
-            return None
-        return postponed.reason
+        super().__init__(cell, tenure, backoff)
+        self.moves = OwnedWork[Move](cell, tenure, backoff)
 
 
 async def work_through(context: CellConductorContext, work: CellQueue) -> None:

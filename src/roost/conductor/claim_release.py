@@ -37,8 +37,13 @@ async def free(context: PlacementContext, ended: Sequence[Instance]) -> list[Ins
     """Free the claims of instances; returns those whose claims are free.
 
     An instance that placement refuses keeps no other from being freed. Raises what placement raises if none
-    could be freed, and if it does not answer.
+    could be freed, and if it does not answer. An instance that was moving is freed with what its move holds.
     """
+    moving = [each for each in ended if each.move is not None]
+    if moving:
+        ended = [each for each in ended if each.move is None]
+        freed = await _free_with_moves(context, moving)
+        return [*freed, *(await free(context, ended) if ended else ())]
     try:
         await _free_together(context, ended)
         return [*ended]
@@ -54,6 +59,19 @@ async def free(context: PlacementContext, ended: Sequence[Instance]) -> list[Ins
         values = {"instance": each.instance.uuid, "error": one_line(each.error)}
         context.log("the claim of an instance cannot be freed", values, "warning")
     return [each for each, outcome in zip(ended, outcomes, strict=True) if outcome is None]
+
+
+async def _free_with_moves(context: PlacementContext, moving: Sequence[Instance]) -> list[Instance]:
+    """Free instances that were moving, and their moves; returns those that are free."""
+    consumers = [uuid for each in moving for uuid in (each.uuid, each.move) if uuid is not None]
+    refused = (await free_claims(context, consumers)).refused
+    for uuid, error in refused.items():
+        context.log(
+            "the claim of an instance cannot be freed",
+            {"consumer": uuid, "error": one_line(error)},
+            "warning",
+        )
+    return [each for each in moving if each.uuid not in refused and each.move not in refused]
 
 
 class Freeing(NamedTuple):
@@ -72,7 +90,7 @@ async def free_claims(context: PlacementContext, instances: Collection[str]) -> 
     if not held:
         return Freeing([], {})
     try:
-        writes = tuple(_nothing_held(each) for each in held.values())
+        writes = tuple(nothing_held(each) for each in held.values())
         await context.placement.write_allocations(writes)
         return Freeing([*held], {})
     except PlacementError as error:
@@ -98,7 +116,7 @@ async def _free_what_is_there(context: PlacementContext, uuid: str) -> bool:
         if held is None:
             return False
         try:
-            await context.placement.write_allocations((_nothing_held(held),))
+            await context.placement.write_allocations((nothing_held(held),))
             return True
         except ConcurrentUpdate as error:
             if not left or not is_consumer_conflict(error):
@@ -142,7 +160,8 @@ async def _free_one(context: PlacementContext, instance: Instance) -> None:
         await context.placement.write_allocations((write,))
 
 
-def _nothing_held(held: Held) -> ConsumerWrite:
+def nothing_held(held: Held) -> ConsumerWrite:
+    """Return the write that frees all that a consumer holds, at its generation."""
     consumer = held.consumer
     return ConsumerWrite(
         consumer=consumer.uuid,

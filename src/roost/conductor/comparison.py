@@ -15,6 +15,10 @@ assigned to, at every moment. An instance in error has none once its request is 
 instance belongs to a request that is still waiting or to a deletion under way, or it has leaked. While an
 instance is failed, abandoned, deleting or destroyed its claim may be anywhere or gone. A mapping without an
 instance belongs to an instance on its way in (its request waits) or out (its deletion is accepted).
+
+A move is a consumer of its own (`roost.model.move`). While it goes on, instance and move are judged by its
+state: in most the instance holds the target and the move the source, and in some a conductor is about to
+change that. A claim of a move that has ended has leaked.
 """
 
 from collections import defaultdict
@@ -25,6 +29,7 @@ import msgspec
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.model.instance import ABANDONED, CLAIMED, ERROR, FAILED, Instance
+from roost.model.move import DELETED, ENDED, HOLDS_TARGET, Move
 from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.cell_mappings import CellMapping
 
@@ -48,10 +53,12 @@ _MAPPED = (*CLAIMED, FAILED, ABANDONED, ERROR)
 
 
 class CellState(msgspec.Struct, frozen=True):
-    """The content of a cell's database: its instances, and the root providers of each host's nodes."""
+    """The content of a cell's database: its instances, the root providers of each host's nodes, and moves by
+    uuid, also those that have ended."""
 
     instances: list[Instance]
     nodes: dict[str, set[str]]
+    moves: dict[str, Move] = {}
 
 
 class ApiState(msgspec.Struct, frozen=True):
@@ -107,6 +114,7 @@ def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
         where = "no cell" if mapped is None else f"neither cell {mapped}, where it is mapped, nor another"
         detail = f"{where} has it and no request for it waits, but it holds {held.allocations}"
         yield Finding(LEAKED_CLAIM, f"instance {uuid}", detail)
+    yield from _judge_moves(api, cells)
 
 
 def _judge_claim(api: ApiState, cell: CellState, instance: Instance) -> Iterator[Finding]:
@@ -117,6 +125,13 @@ def _judge_claim(api: ApiState, cell: CellState, instance: Instance) -> Iterator
         yield Finding(LEAKED_CLAIM, subject, f"is in error, but holds {held.allocations}")
     if instance.state not in CLAIMED:
         return
+    node = instance.node
+    if instance.move is not None:
+        move = cell.moves.get(instance.move)
+        if move is None or move.target is None or move.state not in HOLDS_TARGET:
+            # A conductor may be about to exchange the claims.
+            return
+        node = move.target.node
     place = f"is {instance.state} on host {instance.host} (node {instance.node})"
     nodes = cell.nodes.get(instance.host or "")
     if nodes and instance.node not in nodes:
@@ -127,10 +142,36 @@ def _judge_claim(api: ApiState, cell: CellState, instance: Instance) -> Iterator
     elsewhere = sorted(
         provider
         for provider in held.allocations
-        if api.roots.get(provider) != instance.node and provider not in api.sharing
+        if api.roots.get(provider) != node and provider not in api.sharing
     )
     if elsewhere:
         yield Finding(WRONG_HOST, subject, f"{place}, but holds from {', '.join(elsewhere)} of another tree")
+
+
+def _judge_moves(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
+    """Judge the claims of moves.
+
+    A move has its row before its claim, and long after its end. So a migration that no cell has is not ours.
+    """
+    moves = {uuid: move for cell in cells.values() for uuid, move in cell.moves.items()}
+    for uuid, move in moves.items():
+        held = api.claims.get(uuid)
+        if move.state in ENDED and move.state != DELETED and held is not None:
+            yield Finding(LEAKED_CLAIM, f"move {uuid}", f"is {move.state}, but holds {held.allocations}")
+        if move.state not in HOLDS_TARGET:
+            continue
+        what = f"of instance {move.instance} is {move.state}"
+        if held is None:
+            yield Finding(MISSING_CLAIM, f"move {uuid}", f"{what}, but holds nothing on {move.source.host}")
+            continue
+        elsewhere = [
+            provider
+            for provider in sorted(held.allocations)
+            if api.roots.get(provider) != move.source.node and provider not in api.sharing
+        ]
+        if elsewhere:
+            detail = f"{what}, but holds from {', '.join(elsewhere)}, which is not of {move.source.host}"
+            yield Finding(WRONG_HOST, f"move {uuid}", detail)
 
 
 def _judge_mapping(api: ApiState, cell: str, instance: Instance) -> Iterator[Finding]:

@@ -14,21 +14,21 @@ from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.replacement import AlternateRequest, Replacement
 
 
-class AlternateScheduler(Protocol):
-    """A scheduler as a cell's conductor needs it: it only claims alternates."""
+class CellScheduler(Protocol):
+    """A scheduler as a cell's conductor needs it: it claims alternates, and the targets of moves."""
 
     async def use_alternate(self, request: AlternateRequest) -> Replacement:
         """Claim the next alternate of an instance in place of the host on which its build failed."""
 
+    async def select_destinations(self, request: HostRequest) -> tuple[Destination, ...]:
+        """Choose and claim hosts."""
 
-class SchedulerLike(AlternateScheduler, Protocol):
+
+class SchedulerLike(CellScheduler, Protocol):
     """A scheduler as conductors need it, such as `roost.scheduler.Scheduler`."""
 
     async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
         """Check that a request can be served on some hosts, and return the keys that have no effect."""
-
-    async def select_destinations(self, request: HostRequest) -> tuple[Destination, ...]:
-        """Choose and claim hosts."""
 
 
 class PlacementContext(Context, Protocol):
@@ -43,8 +43,8 @@ class CellConductorContext(PlacementContext, Protocol):
     """The context of a cell's conductor."""
 
     @property
-    def scheduler(self) -> AlternateScheduler:
-        """The scheduler, which claims alternates."""
+    def scheduler(self) -> CellScheduler:
+        """The scheduler, which claims alternates and the targets of moves."""
 
 
 class SuperConductorContext(PlacementContext, Protocol):
@@ -55,7 +55,7 @@ class SuperConductorContext(PlacementContext, Protocol):
         """The scheduler."""
 
 
-S = TypeVar("S", bound=AlternateScheduler)
+S = TypeVar("S", bound=CellScheduler)
 
 
 class AsyncioConductorContext(AsyncioContext, Generic[S]):

@@ -4,10 +4,11 @@ A conductor measures by its own monotonic clock how long it has observed somethi
 different processes are not compared, and times without observation do not count.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from roost.model.instance import AttemptKey
+from roost.model.record import Attempt
 from roost.process.context import Context, Work
 from roost.process.options import OptionStruct, option
 from roost.state.cell_database.arrivals import trim_fences
@@ -16,6 +17,8 @@ from roost.state.cell_database.conductor_work import work_topic
 from roost.state.cell_database.deletions import end_deletions
 from roost.state.cell_database.history import PRUNED_AT_ONCE, prune_past
 from roost.state.cell_database.host_work import attempts_assigned, deletions_awaited
+from roost.state.cell_database.move_reports import fail_targets, targets_unconfirmed
+from roost.state.cell_database.moves import prune_moves
 from roost.state.leases import Stamp, Standstill
 from roost.storage import StorageError
 
@@ -62,17 +65,45 @@ class TimeLimits(OptionStruct, frozen=True, kw_only=True, group="conductor"):
 async def limit_builds(context: Context, cell: str, limits: TimeLimits) -> None:
     """End attempts that no host has confirmed in time, for ever. Their instances go to the next alternate."""
     reason = f"the host has not confirmed the build within {limits.build_seconds:g} seconds"
+
+    def end(keys: tuple[AttemptKey, ...]) -> Work[list[Attempt]]:
+        return fail_attempts(keys, reason, context.clock(), cell)
+
+    await _limit_attempts(
+        context, cell, limits, attempts_assigned(), end, "builds were not confirmed in time"
+    )
+
+
+async def limit_moves(context: Context, cell: str, limits: TimeLimits) -> None:
+    """End attempts of moves that no target has confirmed in time, for ever."""
+
+    def end(keys: tuple[AttemptKey, ...]) -> Work[list[Attempt]]:
+        return fail_targets(keys, context.clock())
+
+    await _limit_attempts(
+        context, cell, limits, targets_unconfirmed(), end, "targets of moves were not confirmed in time"
+    )
+
+
+async def _limit_attempts(
+    context: Context,
+    cell: str,
+    limits: TimeLimits,
+    read: Work[Mapping[AttemptKey, Stamp]],
+    end: Callable[[tuple[AttemptKey, ...]], Work[list[Attempt]]],
+    event: str,
+) -> None:
+    """End attempts that stand still for longer than a build may take, for ever."""
     standing: Standstill[AttemptKey] = _standstill(limits.build_seconds)
     while True:
-        overdue = await _overdue(context, cell, attempts_assigned(), limits.build_seconds, standing)
+        overdue = await _overdue(context, cell, read, limits.build_seconds, standing)
         for some in _batches(overdue):
-            fail = fail_attempts(some, reason, context.clock(), cell)
-            ended = await _written(context, cell, fail)
+            ended = await _written(context, cell, end(some))
             if ended is None:
                 break
             if ended:
                 context.record((), tuple(ended))
-                _tell(context, cell, "builds were not confirmed in time", len(ended))
+                _tell(context, cell, event, len(ended))
         await context.sleep(limits.build_seconds / LOOKS)
 
 
@@ -95,6 +126,7 @@ async def trim_past(context: Context, cell: str, limits: TimeLimits) -> None:
     while True:
         now = context.clock()
         await _written(context, cell, trim_fences(now - limits.tombstone_days * DAY))
+        await _written(context, cell, prune_moves(now - limits.history_days * DAY))
         prune = prune_past(now - limits.history_days * DAY)
         while await _written(context, cell, prune) == PRUNED_AT_ONCE:
             pass

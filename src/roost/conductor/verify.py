@@ -21,6 +21,7 @@ from roost.state.api_database.cell_mappings import mapped_cells, url_of
 from roost.state.api_database.request_reads import waiting_requests
 from roost.state.api_database.tables import SCHEMA, instance_mappings
 from roost.state.cell_database import Cell
+from roost.state.cell_database.moves import read_all_moves
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl, StorageError
 
@@ -145,6 +146,6 @@ async def _read_cell(name: str, url: DatabaseUrl | str) -> CellState:
         nodes: defaultdict[str, set[str]] = defaultdict(set)
         for report in await cell.nodes():
             nodes[report.host].add(report.node)
-        return CellState(await cell.every(), dict(nodes))
+        return CellState(await cell.every(), dict(nodes), await cell.read(read_all_moves()))
     finally:
         await database.close()

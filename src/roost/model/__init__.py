@@ -20,6 +20,7 @@ Requests and instances
     device_profiles    names of device profiles and of their request groups
     idempotency        idempotency keys and stored answers
     instance           instances, build requests, build results, faults
+    move               moves of instances, and the table of their states
 
 Records and explanations
     record             scheduler runs and claim attempts

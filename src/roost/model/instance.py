@@ -71,7 +71,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
 
     ``epoch`` is that of the request's owner that put the instance into its cell. ``owner`` is the holder of
     the lease under which a conductor works on the instance, None if no conductor does; ``owner_epoch`` counts
-    the owners.
+    the owners. ``move`` is the uuid of the move that is under way, None if there is none.
     """
 
     uuid: str
@@ -91,6 +91,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0
     owner: str | None = None
     owner_epoch: int = 0
+    move: str | None = None
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -119,6 +120,20 @@ class BuildResult(msgspec.Struct, frozen=True):
     failure: str | None = None
     code: str | None = None
     retryable: bool = True
+
+
+class PowerResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The result of an order to stop a guest, or to start it again.
+
+    ``runs``: the ordered state: True of an order to start, False of one to stop. The guest of the attempt is
+    in it if ``failure`` is None. Otherwise ``failure`` says why the order was not carried out, and the list
+    of guests whether the guest runs.
+    """
+
+    instance: str
+    attempt: int
+    runs: bool
+    failure: str | None = None
 
 
 class BuildAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,3 +202,15 @@ RESHAPED = "reshaped"
 
 GONE = "gone"
 """Not a state: the instance was removed from its cell's database."""
+
+MOVING = "moving"
+"""Not a state: a move of the instance takes a target. The transition has its attempt, host and node."""
+
+MOVED = "moved"
+"""Not a state: the instance is on the host of the transition now, by a move or its revert."""
+
+NOT_MOVED = "not-moved"
+"""Not a state: a move has ended, and the instance has stayed on its host, for a reason."""
+
+OF_MOVES = (MOVING, MOVED, NOT_MOVED)
+"""Transitions of moves, which leave the instance in its state."""

@@ -2,13 +2,15 @@
 
 import hashlib
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import msgspec
 
 from roost.model.allocation import Allocations
 from roost.model.instance import Instance
+from roost.model.instance import PowerResult as PowerResult
 from roost.model.inventory import Inventory
+from roost.model.move import OrderKind as OrderKind
 
 
 class SessionKey(msgspec.Struct, frozen=True):
@@ -38,10 +40,6 @@ class Guest(msgspec.Struct, frozen=True):
 
     instance: str
     attempt: int
-
-
-OrderKind = Literal["build", "destroy", "stop", "start"]
-"""The kind of an order. An order is named by its kind, its instance and its attempt."""
 
 
 class Build(msgspec.Struct, frozen=True, tag=True):
@@ -137,20 +135,6 @@ class Destroyed(msgspec.Struct, frozen=True, omit_defaults=True):
     instance: str
     attempt: int
     guest: int | None = None
-
-
-class PowerResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The result of an order to stop a guest, or to start it again.
-
-    ``runs``: the ordered state: True of `StartGuest`, False of `StopGuest`. The guest of the attempt is in it
-    if ``failure`` is None. Otherwise ``failure`` says why the order was not carried out, and the list of
-    guests whether the guest runs.
-    """
-
-    instance: str
-    attempt: int
-    runs: bool
-    failure: str | None = None
 
 
 class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

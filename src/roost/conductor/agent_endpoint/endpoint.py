@@ -28,11 +28,18 @@ from roost.agent.protocol.types import (
     digest_of,
 )
 from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
-from roost.conductor.agent_endpoint.host_orders import HostOrders, Known
+from roost.conductor.agent_endpoint.host_orders import HostOrders, known_orders
 from roost.conductor.agent_endpoint.name_owners import NodeNamesJudge
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agent_endpoint.refusals import NewNodesJudge, ReportRefusals
-from roost.conductor.agent_endpoint.sessions import OpenSession, close_session, hold_session, refusal_of
+from roost.conductor.agent_endpoint.sessions import (
+    OpenSession,
+    SessionGone,
+    TakenBack,
+    close_session,
+    hold_session,
+    refusal_of,
+)
 from roost.conductor.agent_endpoint.transactions import (
     ConfirmBuild,
     NotStored,
@@ -154,16 +161,8 @@ class AgentEndpoint:
                 return await self._poll(question)
             case Opening():
                 return await self._open(question)
-            case Confirm(session, instance, attempt, counted):
-                at = self._context.clock()
-                work = ConfirmBuild(session, AttemptKey(instance, attempt), at, counted)
-                wanted = await self._context.write(self._database, work)
-                if not isinstance(wanted, bool):
-                    raise refusal_of(session, wanted)
-                if not wanted:
-                    # Without room on its node the attempt has failed.
-                    self._context.wake(work_topic(self.cell))
-                return wanted
+            case Confirm():
+                return await self._confirm(question)
             case ReadTree() | ReadClaims() | WriteProviders() | Reshape():
                 return await answer_of_tree(self._context, self._database, question)
             case RenewToken(session):
@@ -171,6 +170,20 @@ class AgentEndpoint:
             case Closing(session):
                 return await self._context.write(self._database, close_session(session))
         raise MessageRefused(f"the endpoint does not answer {type(question).__name__}")
+
+    async def _confirm(self, asked: Confirm) -> bool | None:
+        work = ConfirmBuild(
+            asked.session, AttemptKey(asked.instance, asked.attempt), self._context.clock(), asked.counted
+        )
+        wanted = await self._context.write(self._database, work)
+        if isinstance(wanted, SessionGone | TakenBack):
+            raise refusal_of(asked.session, wanted)
+        if wanted is False:
+            # Without room on its node the attempt has failed.
+            self._context.wake(work_topic(self.cell))
+        if wanted is None and not asked.waits:
+            raise EndpointUnavailable(f"the source of the move of {asked.instance} has not stopped yet")
+        return wanted
 
     async def _renew_token(self, session: SessionKey) -> str:
         token = host_token_of(self._context.draw())
@@ -237,9 +250,7 @@ class AgentEndpoint:
         told = await self._refusals.note(poll.session, reports, refused)
         wants_guests = self._wants_guests(poll, began)
         wants_reports = stored.is_reported is False and not (stored.refused or left_out)
-        known: Known = frozenset(
-            [(False, *key) for key in poll.building] + [(True, *key) for key in poll.destroying]
-        )
+        known = known_orders(poll)
         left = min(poll.wait_seconds, self._times.poll)
         orders: tuple[Order, ...] = ()
         accepted = False
@@ -273,7 +284,7 @@ class AgentEndpoint:
     async def _stored(self, poll: Poll, now: float) -> PollStored | NotStored:
         """Store a poll. An empty poll soon after another is not written."""
         host = poll.session.host
-        brings = poll.results or poll.destroyed or poll.reports or poll.guests is not None
+        brings = poll.results or poll.destroyed or poll.powered or poll.reports or poll.guests is not None
         seen = self._seen.get(host)
         is_sign = seen is None or seen.session != poll.session or now - seen.at >= self._times.poll / 4
         if seen is not None and not (brings or is_sign):
@@ -289,6 +300,7 @@ class AgentEndpoint:
             counted=poll.counted,
             results=tuple(each for each in poll.results if each.host == host),
             destroyed=tuple(DestroyOrder(each.instance, each.attempt, host) for each in poll.destroyed),
+            powered=poll.powered,
             reports=tuple(msgspec.structs.replace(each, host=host, cell=self.cell) for each in poll.reports),
             guests=None if poll.guests is None else {each.instance: each.attempt for each in poll.guests},
             at=at,

@@ -6,30 +6,43 @@ without it comes back afterwards, the attempt ends, and the next alternate is tr
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.questions import Poll
-from roost.agent.protocol.types import Build, Destroy, Order
+from roost.agent.protocol.types import Build, Destroy, Order, StartGuest, StopGuest
 from roost.model.instance import ASSIGNED, DELETING, BuildResult, DestroyOrder, Instance
+from roost.model.move import MoveWork, OrderKind
+from roost.model.service_version import MOVES
 from roost.model.text import error_text
 from roost.process.context import Context
 from roost.state.cell_database.building import ReportResults
 from roost.state.cell_database.host_work import FOR_HOSTS, HostWork, orders_topic
+from roost.state.cell_database.move_orders import KEYS, MoveKey, move_key, read_move_work
+from roost.state.cell_database.move_reports import TOO_OLD, refuse_parts
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, orders
 from roost.storage import StorageError, in_batches, one_of, one_of_constants, short_read
 
-AGENT_TOO_OLD = "AgentTooOld"
-"""The code of an attempt that ends because the agent of its host is too old."""
-
 LOOK_PAUSE = 2.0
 """The pause after a look for work, as a multiple of the time that it took."""
 
-Known = frozenset[tuple[bool, str, int]]
-"""Orders that a host knows: whether to destroy, instance, attempt."""
+Known = frozenset[tuple[OrderKind, str, int]]
+"""Orders that a host knows: kind, instance, attempt."""
+
+
+def known_orders(poll: Poll) -> Known:
+    """Return the orders that a host knows by its poll."""
+    kinds: tuple[tuple[OrderKind, tuple[tuple[str, int], ...]], ...] = (
+        ("build", poll.building),
+        ("destroy", poll.destroying),
+        ("stop", poll.stopping),
+        ("start", poll.starting),
+    )
+    return frozenset((kind, *key) for kind, keys in kinds for key in keys)
 
 
 class HostOrders:
@@ -72,14 +85,25 @@ class HostOrders:
     async def unknown(self, work: HostWork, known: Known, version: int) -> tuple[Order, ...]:
         """Return the orders to an agent of a version that it does not know."""
         work = await work_for(self._context, self._database, self._cell, work, version)
-        orders: list[Order] = []
-        for each in work.instances:
-            if each.state == DELETING:
-                orders.append(Destroy(each.uuid, each.attempt))
-            else:
-                orders.append(Build(each, self._build))
+        orders: list[Order] = [
+            Destroy(each.uuid, each.attempt) if each.state == DELETING else Build(each, self._build)
+            for each in work.instances
+        ]
         orders += [Destroy(each.instance, each.attempt) for each in work.orders]
-        return tuple(order for order in orders if (isinstance(order, Destroy), *order.key) not in known)
+        orders += [self._order_of(each) for each in work.moves]
+        return tuple(order for order in orders if (order.kind, *order.key) not in known)
+
+    def _order_of(self, part: MoveWork) -> Order:
+        instance = part.instance
+        match part.kind:
+            case "build":
+                return Build(instance, self._build)
+            case "stop":
+                return StopGuest(instance.uuid, instance.attempt)
+            case "start":
+                return StartGuest(instance)
+            case "destroy":
+                return Destroy(instance.uuid, instance.attempt)
 
     async def look_for_work(self) -> None:
         """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed.
@@ -128,33 +152,51 @@ async def new_work(context: Context, database: str, known: Mapping[str, Known]) 
     if keys.instances:
         for host, instance in await context.read(database, read_instances_with_work(keys.instances)):
             # It may have changed since.
-            key = (instance.state == DELETING, instance.uuid, instance.attempt)
-            if host in known and key not in known[host]:
+            kind: OrderKind = "destroy" if instance.state == DELETING else "build"
+            if host in known and (kind, instance.uuid, instance.attempt) not in known[host]:
                 found.setdefault(host, HostWork([], [])).instances.append(instance)
     for order in keys.orders:
         found.setdefault(order.host, HostWork([], [])).orders.append(order)
+    if keys.moves:
+        for host, parts in (await context.read(database, move_work(keys.moves))).items():
+            found.setdefault(host, HostWork([], [])).moves.extend(parts)
     return found
 
 
 class NewKeys(msgspec.Struct, frozen=True):
-    """Instances with work for hosts that the hosts do not know, and orders to destroy of that kind."""
+    """Work that hosts do not know: instances, orders to destroy, and parts of moves."""
 
     instances: tuple[str, ...]
     orders: tuple[DestroyOrder, ...]
+    moves: tuple[MoveKey, ...] = ()
 
 
 @short_read
 def read_work_keys(connection: Connection, known: Mapping[str, Known]) -> NewKeys:
     """Read the keys of work that hosts do not know, without the instances' rows. One statement."""
-    found, given = list[str](), list[DestroyOrder]()
-    for uuid, attempt, host, state in connection.execute(_KEYS).all():
-        if host not in known or (state in _TO_DESTROY, uuid, attempt) in known[host]:
+    found, given, parts = list[str](), list[DestroyOrder](), list[MoveKey]()
+    for uuid, attempt, host, state, side, move in connection.execute(_KEYS).all():
+        if host not in known:
+            continue
+        if side:
+            part = move_key(side, uuid, attempt, host, state, move)
+            if part.key not in known[host]:
+                parts.append(part)
+            continue
+        kind: OrderKind = "destroy" if state in _TO_DESTROY else "build"
+        if (kind, uuid, attempt) in known[host]:
             continue
         if state == _ORDER:
             given.append(DestroyOrder(uuid, attempt, host))
         else:
             found.append(uuid)
-    return NewKeys(tuple(found), tuple(given))
+    return NewKeys(tuple(found), tuple(given), tuple(parts))
+
+
+@short_read
+def move_work(connection: Connection, keys: tuple[MoveKey, ...]) -> dict[str, list[MoveWork]]:
+    """Read the parts of hosts in moves, by host."""
+    return read_move_work(connection, keys)
 
 
 @short_read
@@ -172,9 +214,20 @@ _ORDER = "order"
 
 _TO_DESTROY = (DELETING, _ORDER)
 _OF_HOSTS = one_of_constants(instances.c.state, FOR_HOSTS)
-_KEYS = sa.union_all(
-    sa.select(instances.c.uuid, instances.c.attempt, instances.c.host, instances.c.state).where(_OF_HOSTS),
-    sa.select(orders.c.instance_uuid, orders.c.attempt, orders.c.host, sa.literal(_ORDER)),
+_NONE: sa.ColumnElement[str] = sa.literal_column("''")
+_KEYS: sa.CompoundSelect[Any] = sa.union_all(
+    sa.select(instances.c.uuid, instances.c.attempt, instances.c.host, instances.c.state, _NONE, _NONE).where(
+        _OF_HOSTS
+    ),
+    sa.select(
+        orders.c.instance_uuid,
+        orders.c.attempt,
+        orders.c.host,
+        sa.literal_column(f"'{_ORDER}'"),
+        _NONE,
+        _NONE,
+    ),
+    *KEYS,
 )
 _NAMED = INSTANCES.where(one_of(instances.c.uuid, "uuids"), _OF_HOSTS)
 
@@ -184,6 +237,11 @@ async def work_for(context: Context, database: str, cell: str, work: HostWork, v
 
     Raises `StorageError`.
     """
+    if version < MOVES.since and any(part.kind != "destroy" for part in work.moves):
+        too_old = f"its agent has service version {version}, and this needs {MOVES.since}"
+        refused = await context.write(database, refuse_parts(tuple(work.moves), too_old, context.clock()))
+        context.record((), refused)
+        work = msgspec.structs.replace(work, moves=[part for part in work.moves if part.kind == "destroy"])
     late = {each.uuid: needed for each in work.instances if (needed := _needed(each)) > version}
     if not late:
         return work
@@ -194,7 +252,7 @@ async def work_for(context: Context, database: str, cell: str, work: HostWork, v
             host,
             each.attempt,
             f"the agent of host {host} has service version {version}, and this needs {late[each.uuid]}",
-            AGENT_TOO_OLD,
+            TOO_OLD,
         )
         for each in work.instances
         if each.uuid in late
@@ -205,7 +263,7 @@ async def work_for(context: Context, database: str, cell: str, work: HostWork, v
         context.record((), ended)
     values = {"cell": cell, "host": host, "service_version": version, "instances": len(late)}
     context.log("an agent is too old for what it is to build", values, "warning")
-    return HostWork([each for each in work.instances if each.uuid not in late], work.orders)
+    return HostWork([each for each in work.instances if each.uuid not in late], work.orders, work.moves)
 
 
 def _needed(instance: Instance) -> int:

@@ -12,6 +12,7 @@ from roost.agent.protocol.types import HistoryPosition, SessionKey
 from roost.model.instance import ON_ITS_HOST, DestroyOrder, Instance
 from roost.state.cell_database.host_admission import forget_refused, hold_host, release_hosts
 from roost.state.cell_database.host_work import SESSION, read_orders, session_name
+from roost.state.cell_database.move_orders import guests_of_moves
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, leases
 from roost.state.leases import VACANT, AcquireLease, Lease, acquire, read_leases, read_stamps
@@ -109,6 +110,8 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
         for some in in_batches(opened):
             for row in connection.execute(_EXPECTED, {"hosts": some}):
                 expected[row.host].append(instance_of(row))
+            for host, instance in guests_of_moves(connection, some):
+                expected[host].append(instance)
         for order in read_orders(connection, opened):
             given[order.host].append(order)
         results: list[SessionOpened | None] = []

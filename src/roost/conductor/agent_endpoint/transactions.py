@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.sessions import SessionGone, TakenBack, counters_of, judged
-from roost.model.instance import DESTROYED, AttemptKey, BuildResult, DestroyOrder
+from roost.model.instance import DESTROYED, AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.model.node import NodeReport
 from roost.model.record import Attempt
 from roost.state.cell_database.building import ConfirmAttempt, ReportResults, state_after
@@ -17,7 +17,16 @@ from roost.state.cell_database.disabled import HOST_IS_DISABLED
 from roost.state.cell_database.guests import Compared, GuestsReported
 from roost.state.cell_database.host_admission import issue_token
 from roost.state.cell_database.host_work import HostWork, session_name, work_of_hosts
+from roost.state.cell_database.move_orders import work_by_moves
+from roost.state.cell_database.move_reports import (
+    confirm_target,
+    note_moves_destroyed,
+    report_power,
+    report_target,
+)
+from roost.state.cell_database.moves import MOVE
 from roost.state.cell_database.nodes import keep_reports
+from roost.state.cell_database.reported import clean_results
 from roost.state.cell_database.tables import leases, nodes
 from roost.storage import in_batches, one_of, transaction
 
@@ -61,6 +70,7 @@ class StorePoll(msgspec.Struct, frozen=True, kw_only=True):
     counted: int = 0
     results: tuple[BuildResult, ...]
     destroyed: tuple[DestroyOrder, ...]
+    powered: tuple[PowerResult, ...] = ()
     reports: tuple[NodeReport, ...]
     guests: Mapping[str, int] | None
     at: float
@@ -71,7 +81,11 @@ class StorePoll(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def enters(self) -> Collection[str]:
         entered = {state_after(result) for result in self.results}
-        return entered | {DESTROYED} if self.destroyed else entered
+        if self.destroyed:
+            entered.add(DESTROYED)
+        if self.powered or self.destroyed or any(_may_be_of_move(result) for result in self.results):
+            entered.add(MOVE)
+        return entered
 
     @property
     def keys(self) -> Collection[str]:
@@ -120,8 +134,18 @@ def _store_together(
     if any(poll.results for poll in polls):
         reports = [ReportResults(poll.results, poll.at, poll.cell) for poll in polls]
         ended = ReportResults.together(connection, reports)
+        for poll, of_it in zip(polls, ended, strict=True):
+            of_moves = [
+                report_target(connection, each, at)
+                for each in clean_results(poll.results)
+                if _may_be_of_move(each)
+            ]
+            of_it += [each for each in of_moves if each is not None]
     if destroyed := tuple(each for poll in polls for each in poll.destroyed):
         note_destroyed(destroyed, at)(connection)
+        note_moves_destroyed(connection, destroyed, at)
+    for poll in polls:
+        report_power(connection, poll.session.host, poll.powered, at)
     kept = tuple(
         each
         for poll, others in zip(polls, refused, strict=True)
@@ -147,6 +171,8 @@ def _store_together(
     )
     wanting = tuple(poll.session.host for poll in polls if poll.wants_orders)
     work = work_of_hosts(wanting)(connection).by_host()
+    for host, by_moves in work_by_moves(connection, wanting).items():
+        work.setdefault(host, HostWork([], [])).moves.extend(by_moves)
     return [
         PollStored(
             before=0,
@@ -193,8 +219,17 @@ _REPORTED = sa.select(nodes.c.host, HOST_IS_DISABLED).where(one_of(nodes.c.host,
 _HOSTS_OF = sa.select(nodes.c.node, nodes.c.host).where(one_of(nodes.c.node, "nodes"))
 
 
+Confirmed = bool | None | SessionGone | TakenBack
+"""The result of a confirmation; None: the host asks again later."""
+
+
+def _may_be_of_move(result: BuildResult) -> bool:
+    """Return whether a result may be that of a move's target: its attempt is never the first one."""
+    return result.attempt > 1
+
+
 class ConfirmBuild(msgspec.Struct, frozen=True):
-    """Confirm a build: answers whether the host is to start the guest that it has prepared.
+    """Confirm a build: answers whether the host is to start the guest that it has prepared; None: not yet.
 
     ``counted``: the last poll of the session that the agent knows to be counted. Without that check, an agent
     could confirm a build by a database that was taken back, after the instance has moved to another host.
@@ -206,16 +241,18 @@ class ConfirmBuild(msgspec.Struct, frozen=True):
     counted: int = 0
 
     @property
+    def enters(self) -> Collection[str]:
+        return (MOVE,) if self.key.attempt > 1 else ()
+
+    @property
     def keys(self) -> Collection[str]:
         return (self.key.instance,)
 
-    def __call__(self, connection: Connection) -> bool | SessionGone | TakenBack:
+    def __call__(self, connection: Connection) -> Confirmed:
         return self.together(connection, (self,))[0]
 
     @classmethod
-    def together(
-        cls, connection: Connection, works: "Sequence[ConfirmBuild]"
-    ) -> list[bool | SessionGone | TakenBack]:
+    def together(cls, connection: Connection, works: "Sequence[ConfirmBuild]") -> list[Confirmed]:
         counters = counters_of(connection, [work.session for work in works], lock=True)
         known = [judged(counter, work.counted) for work, counter in zip(works, counters, strict=True)]
         asked = [
@@ -223,8 +260,12 @@ class ConfirmBuild(msgspec.Struct, frozen=True):
             for work, counter in zip(works, known, strict=True)
             if isinstance(counter, int)
         ]
-        wanted = iter(ConfirmAttempt.together(connection, asked) if asked else ())
-        return [next(wanted) if isinstance(each, int) else each for each in known]
+        wanted = ConfirmAttempt.together(connection, asked) if asked else []
+        answers = iter(
+            yes or (each.key.attempt > 1 and confirm_target(connection, each.key, each.host, each.at))
+            for each, yes in zip(asked, wanted, strict=True)
+        )
+        return [next(answers) if isinstance(each, int) else each for each in known]
 
 
 @transaction

@@ -14,6 +14,7 @@ from roost.conductor.context import PlacementContext
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.model.instance import ON_ITS_HOST, Instance
+from roost.model.move import Move
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
 from roost.scheduler.selection.claim_result import one_line
@@ -26,6 +27,8 @@ from roost.state.cell_database.arrivals import find_instances
 from roost.state.cell_database.guests import UnknownGuest, unknown_guests_of
 from roost.state.cell_database.host_admission import read_held_hosts
 from roost.state.cell_database.host_work import read_orders, session_name
+from roost.state.cell_database.move_rows import attempts_of_moves
+from roost.state.cell_database.moves import find_moves
 from roost.state.cell_database.tables import nodes
 from roost.state.leases import read_stamps
 from roost.storage import StorageError, in_batches, transaction
@@ -63,12 +66,14 @@ class InCell(msgspec.Struct, frozen=True):
     """The facts of some instances in a cell.
 
     ``instances``: their rows. ``guests``: reported guests that the cell neither knows nor has ordered to be
-    destroyed. ``nodes``: the nodes of the instances and of their hosts.
+    destroyed. ``nodes``: the nodes of the instances and of their hosts. ``moves``: those of the instances,
+    and those among the uuids.
     """
 
     instances: dict[str, Instance]
     guests: dict[str, list[UnknownGuest]]
     nodes: dict[str, NodeSign]
+    moves: dict[str, Move] = {}
 
 
 @transaction
@@ -77,6 +82,9 @@ def look_into_cell(
 ) -> InCell:
     """Return the facts of some instances and of some nodes in a cell."""
     found = find_instances(uuids)(connection)
+    # A move is a consumer too: it is looked at for its instance, and for its own claim.
+    named = {*uuids, *(each.move for each in found.values() if each.move is not None)}
+    moves = find_moves(tuple(named))(connection)
     guests = unknown_guests_of(connection, uuids)
     if guests:
         owing = {
@@ -84,6 +92,7 @@ def look_into_cell(
             for each in read_orders(connection, {guest.host for guest in guests})
         }
         known = {(each.host, each.uuid, each.attempt) for each in found.values() if each.state in ON_ITS_HOST}
+        known |= attempts_of_moves(connection, {guest.host for guest in guests})
         guests = [each for each in guests if (each.host, each.instance, each.attempt) not in owing | known]
     hosts = {each.host for each in found.values() if each.host is not None}
     hosts |= {each.host for each in guests}
@@ -106,7 +115,7 @@ def look_into_cell(
     strays: defaultdict[str, list[UnknownGuest]] = defaultdict(list)
     for guest in guests:
         strays[guest.instance].append(guest)
-    return InCell(found, dict(strays), signs)
+    return InCell(found, dict(strays), signs, moves)
 
 
 async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping[str, str]) -> Look:
@@ -136,9 +145,12 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
         deleted=frozenset(uuid for uuid, each in mappings.items() if each.deleted),
         cells=cells,
     )
-    states = {name: CellState([*cell.instances.values()], _by_host(cell)) for name, cell in found.items()}
+    states = {
+        name: CellState([*cell.instances.values()], _by_host(cell), cell.moves)
+        for name, cell in found.items()
+    }
     strays = [*_unknown_guests(found)]
-    suspects = frozenset(map(_uuid, (*judge(state, states), *strays)))
+    suspects = frozenset(map(_uuid, (*_judged(state, states, names), *strays)))
     if not suspects:
         return Look([], signs, unread)
     # Read only now: few instances are suspected, and many requests may wait.
@@ -146,7 +158,8 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
     late = await context.read(API, find_noted(suspects))
     past = await context.read(API, find_past(tuple(sorted(suspects))))
     observed = []
-    for finding in (*judge(msgspec.structs.replace(state, waiting=waiting), states), *strays):
+    state = msgspec.structs.replace(state, waiting=waiting)
+    for finding in (*_judged(state, states, names), *strays):
         uuid = _uuid(finding)
         if finding.kind == LEAKED_CLAIM and uuid in late:
             # The release of late claims reads it more often than an audit does, and frees it.
@@ -169,12 +182,18 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
                 rows=rows,
                 nodes=tuple(sorted(concerned)),
                 is_past=uuid in past,
+                move=next((cell.moves[uuid] for cell in found.values() if uuid in cell.moves), None),
                 guests=guests,
                 is_whole=not unread,
                 unfilled=tuple(sorted(_built_on(rows.values()) - roots.keys())),
             )
         )
     return Look(observed, signs, unread)
+
+
+def _judged(state: ApiState, states: Mapping[str, CellState], names: Collection[str]) -> Iterator[Finding]:
+    """Yield the findings about the named consumers. Of other moves it was not read what they hold."""
+    return (finding for finding in judge(state, states) if _uuid(finding) in names)
 
 
 def _unknown_guests(found: Mapping[str, InCell]) -> Iterator[Finding]:
@@ -225,4 +244,4 @@ def _by_host(cell: InCell) -> dict[str, set[str]]:
 
 
 def _uuid(finding: Finding) -> str:
-    return finding.subject.removeprefix("instance ")
+    return finding.subject.split(" ", 1)[1]

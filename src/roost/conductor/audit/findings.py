@@ -16,6 +16,7 @@ from roost.conductor.comparison import (
 )
 from roost.ledger import Held
 from roost.model.instance import ACTIVE, Instance
+from roost.model.move import Move
 from roost.state.api_database.audit import AuditFinding
 from roost.state.api_database.mappings import ANYWHERE, InstanceMapping
 from roost.state.cell_database.guests import UnknownGuest
@@ -53,8 +54,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     ``nodes``: the root providers of the hosts concerned. ``rows``: by cell. ``is_past``: it was an instance
     of these conductors, and its end is known. ``guests``: by cell, guests on hosts that the cell does not
-    know. ``is_whole``: all cells could be read. ``unfilled``: the providers that it was built on and that
-    placement does not have.
+    know. ``move``: the move, if it is one and no instance. ``is_whole``: all cells could be read.
+    ``unfilled``: the providers that it was built on and that placement does not have.
     """
 
     kind: str
@@ -66,13 +67,14 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     is_past: bool
     guests: Mapping[str, Sequence[UnknownGuest]] = {}
+    move: Move | None = None
     is_whole: bool = True
     unfilled: tuple[str, ...] = ()
 
     @property
     def is_own(self) -> bool:
         """True if these conductors made the instance: another program may have made claims of its type."""
-        return bool(self.is_past or self.mapping or self.rows)
+        return bool(self.is_past or self.mapping or self.rows or self.move)
 
     @property
     def proof(self) -> dict[str, Any]:
@@ -89,21 +91,27 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
                     "attempt": row.attempt,
                     "epoch": row.epoch,
                     "owner_epoch": row.owner_epoch,
+                    **({} if row.move is None else {"move": row.move}),
                 }
                 for cell, row in sorted(self.rows.items())
             },
             "is_past": self.is_past,
             **({"guests": dict(self.guests)} if self.guests else {}),
+            **({} if self.move is None else {"move": self.move.state}),
         }
 
     @property
     def present(self) -> Instance | None:
-        """The instance, if it runs in the one cell that has it, is mapped there, and its row has a claim."""
+        """The instance, if it runs in the one cell that has it, is mapped there, and its row has a claim.
+
+        None while it moves: then its row need not say what it holds.
+        """
         if len(self.rows) != 1 or self.mapping is None or self.mapping.deleted:
             return None
         [(cell, row)] = self.rows.items()
         is_known = row.selection is not None and row.selection.node == row.node
-        return row if self.mapping.cell == cell and row.state == ACTIVE and is_known else None
+        is_settled = row.state == ACTIVE and row.move is None
+        return row if self.mapping.cell == cell and is_settled and is_known else None
 
     @property
     def is_unclaimed(self) -> bool:

@@ -14,6 +14,10 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     conductor_work  instances that a conductor owns: the next attempt, or the end in error
     guests          guests that hosts report, compared with their instances
     reshapes        rows of instances that follow a reshape of their provider tree
+    moves           moves: accepted, owned by conductors, ended; the lock of the instance
+    move_reports    reports of hosts on moves, and their time limits
+    move_orders     the work of hosts by moves
+    move_rows       conversions between rows of moves and values
     deletions       deletion, destruction on the host, instances given up, removal
 
 Reads of it:
@@ -55,6 +59,8 @@ there, at start and after every change. A message that is lost costs time, never
         deleting            → destroyed                  deletions.end_deletions
         active, lost        → abandoned                  deletions.give_up_on_host
         destroyed           → gone                       deletions.forget_destroyed
+
+An instance that moves stays ``active``; `roost.model.move` has the states of its move.
 
 A deletion leads to ``deleting`` from every state but ``deleting`` and ``destroyed``, and straight to
 ``destroyed`` for an instance without a host. ``give_up_on_host`` also fails the attempts that are under way

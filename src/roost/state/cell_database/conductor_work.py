@@ -163,7 +163,13 @@ def _owned(key: AttemptKey, state: str, owner: Ownership | None) -> list[sa.Colu
 @entering(ERROR)
 def put_in_error(connection: Connection, uuids: tuple[str, ...], at: float) -> None:
     """Put abandoned instances in error, after their claims were freed."""
-    values: dict[str, object] = {"state": ERROR, "alternates": "[]", "selection": None, "owner": None}
+    values: dict[str, object] = {
+        "state": ERROR,
+        "alternates": "[]",
+        "selection": None,
+        "owner": None,
+        "move": None,
+    }
     told = line(ERROR, at)
     values["history"] = with_line(told)
     for some in in_batches(uuids):

@@ -31,6 +31,8 @@ from roost.state.cell_database.arrivals import ABOVE_ALL, raise_fences
 from roost.state.cell_database.building import UNDER_WAY, fail_attempts, recorded_end
 from roost.state.cell_database.history import NEW_LINE, keep_histories, line, with_line
 from roost.state.cell_database.host_work import acknowledge, give_orders
+from roost.state.cell_database.move_reports import fail_targets_on
+from roost.state.cell_database.moves import end_moves_of
 from roost.state.cell_database.rows import PRESENT, Row
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import build_attempts, instances
@@ -41,6 +43,9 @@ GONE = "gone"
 
 DELETED = "the instance was deleted before its build had ended"
 """The reason of an attempt that is abandoned."""
+
+MOVE_OF_DELETED = "the instance was deleted"
+"""The reason of a move that a deletion has ended."""
 
 NOT_ANSWERED = "the deletion goes on without the host, which does not answer"
 """The reason in the history of an instance that its host has not destroyed."""
@@ -93,6 +98,7 @@ class DeleteInstances(msgspec.Struct, frozen=True):
             raise_fences(connection, dict.fromkeys(missing, ABOVE_ALL), at)
             # Some may have arrived before the fence was raised.
             rows |= _rows_of(connection, missing)
+        end_moves_of(connection, rows.values(), at, MOVE_OF_DELETED)
         for some in in_batches(rows):
             connection.execute(_MARK, {"uuids": some, "now": at, "line": told, "also": also})
         marked = [row for row in rows.values() if row.state not in _ENDING]
@@ -221,9 +227,10 @@ def give_up_on_host(
     there = [instances.c.host == host, instances.c.state.in_(states)]
     if only is not None:
         there.append(instances.c.uuid == only)
-    columns = instances.c.uuid, instances.c.attempt, instances.c.state
+    rows = connection.execute(sa.select(*PRESENT).where(*there).with_for_update()).all()
+    end_moves_of(connection, rows, at, reason)
     by_state: dict[str, list[AttemptKey]] = {}
-    for row in connection.execute(sa.select(*columns).where(*there).with_for_update()):
+    for row in rows:
         by_state.setdefault(row.state, []).append(AttemptKey(row.uuid, row.attempt))
     building = (*by_state.get(ASSIGNED, ()), *by_state.get(STARTING, ()))
     ran = (*by_state.get(ACTIVE, ()), *by_state.get(LOST, ()))
@@ -244,6 +251,8 @@ def give_up_on_host(
     give_orders(given, at)(connection)
     deleting = tuple(by_state.get(DELETING, ()))
     end_deletions(deleting, at)(connection)
+    if only is None:
+        ended += fail_targets_on(connection, host, reason, HOST_GONE, at)
     return GivenUp(frozenset(key.instance for key in (*building, *ran, *deleting)), ended)
 
 

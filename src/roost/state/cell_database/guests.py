@@ -11,10 +11,11 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import ACTIVE, LOST, ON_ITS_HOST
+from roost.model.instance import ACTIVE, LOST, MOVING, ON_ITS_HOST
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_INT
 from roost.state.cell_database.history import MOST_OF_GUESTS, line, with_line
+from roost.state.cell_database.move_rows import attempts_of_moves
 from roost.state.cell_database.reported import MAX_UUID
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances, unknown_guests
@@ -67,7 +68,10 @@ class GuestsReported(msgspec.Struct, frozen=True):
         known: defaultdict[str, dict[tuple[str, int], str]] = defaultdict(dict)
         for some in in_batches(work.host for work in works):
             for row in connection.execute(_ON_HOSTS, {"hosts": some}):
-                known[row.host][row.uuid, row.attempt] = row.state
+                # A move stops and starts guests: it says itself how they ended.
+                known[row.host][row.uuid, row.attempt] = row.state if row.move is None else MOVING
+            for host, uuid, attempt in attempts_of_moves(connection, some):
+                known[host].setdefault((uuid, attempt), MOVING)
         compared = [work.compared(known[work.host]) for work in works]
         at = max(work.at for work in works)
         _put(connection, [uuid for each in compared for uuid in each.lost], LOST, VANISHED, at)
@@ -89,7 +93,7 @@ class GuestsReported(msgspec.Struct, frozen=True):
 
 
 _ON_HOSTS = (
-    sa.select(instances.c.host, instances.c.uuid, instances.c.attempt, instances.c.state)
+    sa.select(instances.c.host, instances.c.uuid, instances.c.attempt, instances.c.state, instances.c.move)
     .where(one_of_constants(instances.c.state, ON_ITS_HOST), one_of(instances.c.host, "hosts"))
     .order_by(instances.c.uuid)
     .with_for_update()

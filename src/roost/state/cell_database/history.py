@@ -11,7 +11,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import ASSIGNED, ERROR, GONE, RESHAPED, Instance, Requester, Transition
+from roost.model.instance import ASSIGNED, ERROR, GONE, OF_MOVES, RESHAPED, Instance, Requester, Transition
 from roost.model.secrets import redacted_text
 from roost.model.text import clean_text
 from roost.state.cell_database.rows import Row, decoded
@@ -72,16 +72,14 @@ def line(
     by: Requester | None = None,
 ) -> str:
     """Return the line of a transition. Parts of the reason that look like secrets are masked."""
-    if reason is not None:
-        reason = clean_text(redacted_text(reason), MOST_OF_REASON)
     if code is not None:
         code = clean_text(code, MOST_OF_REASON)
-    return _text(Transition(state=state, at=at, reason=reason, code=code, by=by))
+    return transition_line(Transition(state=state, at=at, reason=reason, code=code, by=by))
 
 
 def line_of_attempt(at: float, attempt: int, host: str | None, node: str | None, ordinal: int) -> str:
     """Return the line of an attempt that begins."""
-    return _text(
+    return transition_line(
         Transition(state=ASSIGNED, at=at, attempt=attempt, host=host, node=node, ordinal=ordinal or attempt)
     )
 
@@ -126,8 +124,11 @@ def prune_past(connection: Connection, older_than: float) -> int:
     return len(old)
 
 
-def _text(transition: Transition) -> str:
-    return _JSON.encode(transition).decode() + "\n"
+def transition_line(new: Transition) -> str:
+    """Return the line of a transition. Parts of the reason that look like secrets are masked."""
+    if new.reason is not None:
+        new = msgspec.structs.replace(new, reason=clean_text(redacted_text(new.reason), MOST_OF_REASON))
+    return _JSON.encode(new).decode() + "\n"
 
 
 _OF_BOTH = ("uuid", "request_id", "run", "project_id", "user_id", "flavor")
@@ -159,7 +160,7 @@ def _stored(row: Row) -> StoredHistory:
     transitions = tuple(each for each in found if each is not None)
     # An earlier version, which may work on the same tables, writes no transitions.
     begins = bool(transitions) and transitions[0].state in (ASSIGNED, ERROR)
-    states = [each.state for each in transitions if each.state != RESHAPED]
+    states = [each.state for each in transitions if each.state not in (RESHAPED, *OF_MOVES)]
     ends = bool(states) and states[-1] == row.state
     return StoredHistory(
         uuid=row.uuid,

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ASSIGNED, DELETING, STARTING, AttemptKey, DestroyOrder, Instance
+from roost.model.move import MoveWork
 from roost.state.cell_database.guests import FORGET_UNKNOWN_GUEST
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import held_hosts, instances, orders
@@ -33,13 +34,14 @@ def orders_topic(cell: str) -> str:
 
 
 class HostWork(msgspec.Struct, frozen=True):
-    """The work of hosts: instances to build, to start or to destroy, and orders to destroy.
+    """The work of hosts: instances to build, to start or to destroy, orders to destroy, and parts of moves.
 
     ``instances`` are in the states ``assigned``, ``starting`` and ``deleting``.
     """
 
     instances: list[Instance]
     orders: list[DestroyOrder]
+    moves: list[MoveWork] = []
 
     def by_host(self) -> "dict[str, HostWork]":
         """Return the work by host. Hosts without work are left out."""

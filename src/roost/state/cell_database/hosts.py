@@ -16,6 +16,7 @@ from roost.model.operator_word import SaidWord
 from roost.state.cell_database.disabled import Word, forget_words, read_words_of_nodes
 from roost.state.cell_database.host_admission import HeldHost, issue_token, reasons_by_host
 from roost.state.cell_database.host_work import SESSION, session_name
+from roost.state.cell_database.move_orders import guests_of_moves
 from roost.state.cell_database.rows import report_of
 from roost.state.cell_database.tables import (
     cell_hosts,
@@ -207,12 +208,16 @@ def nodes_of_host(connection: Connection, host: str) -> list[CellNode]:
 
 @transaction
 def count_instances_at(connection: Connection, host: str, node: str | None = None) -> int:
-    """Count the instances of a host, or of one of its nodes, except those in error."""
+    """Count the instances of a host, or of one of its nodes, except those in error.
+
+    Guests of moves count too: those that come, and those that are kept until a move is confirmed.
+    """
     there = [instances.c.host == host, instances.c.state != ERROR]
     if node is not None:
         there.append(instances.c.node == node)
     count = sa.select(sa.func.count()).select_from(instances).where(*there)
-    return connection.execute(count).scalar_one()
+    of_moves = [each for _, each in guests_of_moves(connection, [host]) if node in (None, each.node)]
+    return connection.execute(count).scalar_one() + len(of_moves)
 
 
 @transaction

@@ -17,9 +17,11 @@ from roost.model.instance import (
     BuildAttempt,
     Instance,
 )
+from roost.model.move import REQUESTED, RETRYING
 from roost.model.operator_word import Subject
+from roost.state.cell_database.move_orders import guests_of_moves
 from roost.state.cell_database.rows import INSTANCES, attempt_of, instance_of
-from roost.state.cell_database.tables import build_attempts, instances
+from roost.state.cell_database.tables import build_attempts, instances, moves
 from roost.storage import in_batches, one_of, one_of_constants, transaction
 
 
@@ -115,6 +117,7 @@ PLACED = frozenset((*UNSETTLED, *ON_ITS_HOST))
 class Remaining(msgspec.Struct, frozen=True):
     """The number of instances that are left on each subject. A subject without instances is left out.
 
+    Guests of moves count too: those that come, and those that are kept until a move is confirmed.
     ``moving_since``: the time (seconds since the epoch) since which an instance is on its way to another
     host, where its claim may be already; None without such an instance.
     """
@@ -135,10 +138,15 @@ def count_remaining(connection: Connection, subjects: tuple[Subject, ...]) -> Re
             for subject in of_host[row.host]:
                 if subject.node in ("", row.node):
                     found[subject] += row.number
+        for host, guest in guests_of_moves(connection, some):
+            for subject in of_host[host]:
+                if subject.node in ("", guest.node):
+                    found[subject] += 1
     for subject in subjects:
         if not subject.host and (number := connection.execute(_OF_CELL).scalar_one()):
             found[subject] = number
-    return Remaining(dict(found), connection.execute(_MOVING).scalar())
+    moving = [each for each in connection.execute(_MOVING).scalars() if each is not None]
+    return Remaining(dict(found), min(moving, default=None))
 
 
 _NUMBER = sa.func.count().label("number")
@@ -149,4 +157,7 @@ _ON_HOSTS = (
     .group_by(instances.c.host, instances.c.node)
 )
 _OF_CELL = sa.select(_NUMBER).where(_THERE, instances.c.host.is_not(None))
-_MOVING = sa.select(sa.func.min(instances.c.changed_at)).where(instances.c.state == FAILED)
+_MOVING = sa.union_all(
+    sa.select(sa.func.min(instances.c.changed_at)).where(instances.c.state == FAILED),
+    sa.select(sa.func.min(moves.c.changed_at)).where(one_of_constants(moves.c.state, (REQUESTED, RETRYING))),
+)

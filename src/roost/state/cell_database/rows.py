@@ -42,7 +42,18 @@ INSTANCES = sa.select(*(column for column in instances.columns if column.name no
 
 PRESENT = tuple(
     instances.c[name]
-    for name in ("uuid", "request_id", "run", "attempt", "state", "host", "node", "selection", "began")
+    for name in (
+        "uuid",
+        "request_id",
+        "run",
+        "attempt",
+        "state",
+        "host",
+        "node",
+        "selection",
+        "began",
+        "move",
+    )
 )
 """The columns of an instance that describe its present attempt."""
 
@@ -78,6 +89,7 @@ def instance_row(instance: Instance, at: float) -> dict[str, object]:
         "epoch": instance.epoch,
         "owner": instance.owner,
         "owner_epoch": instance.owner_epoch,
+        "move": instance.move,
         "began": at,
     }
 
@@ -102,6 +114,7 @@ def instance_of(row: Row) -> Instance:
         epoch=row.epoch,
         owner=row.owner,
         owner_epoch=row.owner_epoch,
+        move=row.move,
     )
 
 

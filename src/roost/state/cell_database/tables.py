@@ -39,6 +39,8 @@ instances = sa.Table(
     sa.Column("began", sa.Double, nullable=False, server_default="0"),
     # A line for each state that it entered: see `roost.state.cell_database.history`.
     sa.Column("history", BIG_TEXT),
+    # The move that is under way: as long as it is set, no other begins.
+    sa.Column("move", UUID),
     sa.Index("instances_by_state", "state", "host"),
     sa.Index("instances_by_request", "request_id"),
     sa.Index("instances_by_project", "project_id", "uuid"),
@@ -126,6 +128,39 @@ orders = sa.Table(
     sa.Column("instance_uuid", UUID, primary_key=True),
     sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("at", sa.Double, nullable=False),
+    **EXACT,
+)
+
+moves = sa.Table(
+    # Moves of instances, also those that have ended: see `roost.state.cell_database.moves`.
+    "moves",
+    metadata,
+    sa.Column("uuid", UUID, primary_key=True),
+    sa.Column("instance_uuid", UUID, nullable=False),
+    sa.Column("kind", sa.String(20), nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("source_host", NAME, nullable=False),
+    sa.Column("source_attempt", sa.Integer, nullable=False),
+    sa.Column("source", BIG_TEXT, nullable=False),
+    sa.Column("target_host", NAME),
+    sa.Column("target_attempt", sa.Integer),
+    sa.Column("target", BIG_TEXT),
+    sa.Column("alternates", BIG_TEXT, nullable=False),
+    sa.Column("spec", BIG_TEXT, nullable=False),
+    sa.Column("requester", BIG_TEXT, nullable=False),
+    sa.Column("run", UUID, nullable=False),
+    sa.Column("to_host", NAME),
+    sa.Column("confirms", sa.Boolean, nullable=False),
+    sa.Column("at_source", sa.String(20), nullable=False),
+    sa.Column("ends_as", sa.String(20)),
+    sa.Column("reason", BIG_TEXT),
+    sa.Column("owner", UUID),
+    sa.Column("owner_epoch", sa.BigInteger, nullable=False),
+    sa.Column("began", sa.Double, nullable=False),
+    sa.Column("changed_at", sa.Double, nullable=False),
+    sa.Column("history", BIG_TEXT, nullable=False),
+    sa.Index("moves_by_state", "state", "source_host", "target_host"),
+    sa.Index("moves_by_instance", "instance_uuid"),
     **EXACT,
 )
 

@@ -1,0 +1,8 @@
+"""Moves of instances: asked for by operators, carried out by the conductors of cells and by agents.
+
+requests    the words of operators: a move is accepted, confirmed, reverted
+claims      the work of a cell's conductor: claims targets, takes alternates, gives claims back and frees them
+
+The states are in `roost.model.move`, the transactions in `roost.state.cell_database.moves` and
+``move_reports``, what hosts are told in ``move_orders``.
+"""

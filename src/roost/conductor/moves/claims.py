@@ -1,0 +1,285 @@
+"""The work of a cell's conductor on moves: claims targets, takes alternates, gives back and frees claims.
+
+In one commit the move, a consumer of its own, takes over what the instance holds on the source, and the
+instance claims the target. So neither host gives the room away before the move has ended, and the writes of a
+conductor that was stopped are refused, as the instance is at another generation. See `roost.model.move` for
+the states, and `roost.conductor.cell_work` for how work is owned.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from roost.conductor.claim_release import free_claims, nothing_held
+from roost.conductor.context import CellConductorContext
+from roost.conductor.owned_work import OwnedWork
+from roost.ledger import Held, LedgerError
+from roost.model.allocation import HandedClaim
+from roost.model.move import (
+    DISCARDING,
+    DONE,
+    FAILED_MOVE,
+    FREEING,
+    REQUESTED,
+    RETRYING,
+    RETURNING,
+    UNDOING,
+    Move,
+    MovePlace,
+)
+from roost.model.reshape import followed
+from roost.model.service_version import MOVES
+from roost.model.spec import RequestedDestination, RequestSpec, Selection
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.errors import PlacementError
+from roost.process.logs import RequestIds, serving
+from roost.scheduler.errors import NoAlternate, NoValidHost, SchedulerError
+from roost.scheduler.request.scheduling_request import HostRequest
+from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
+from roost.scheduler.selection.replacement import AlternateRequest
+from roost.state.cell_database.moves import (
+    find_moves,
+    find_moves_wanting_work,
+    go_on,
+    take_moves,
+    take_target,
+    way_back,
+)
+from roost.storage import StorageError
+
+MOST = 200
+"""Moves that a conductor takes in one transaction, about."""
+
+ALTERNATES = 2
+"""Alternates of the target of a move."""
+
+
+async def work_on_moves(context: CellConductorContext, work: OwnedWork[Move]) -> None:
+    """Do all work on moves that is due now. Raises `StorageError` and `LedgerError`."""
+    while True:
+        holder = work.tenure.holder
+        if not work.tenure.holds(context.monotonic()):
+            return
+        work.own(holder, ())
+        wanting = await context.read(work.database, find_moves_wanting_work(holder, MOST + work.owned))
+        new = tuple(uuid for uuid in wanting if not work.owns(uuid))
+        if new:
+            work.own(holder, await context.write(work.database, take_moves(holder, new)))
+        now = context.monotonic()
+        states = (REQUESTED, RETRYING, RETURNING, UNDOING, FREEING)
+        due = [each for state in states for each in work.in_state(state) if work.is_due(each.uuid, now)]
+        await context.together([_work_on(context, work, each) for each in due])
+        if len(new) < MOST:
+            return
+
+
+async def _work_on(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
+    """Take a move one step on, or postpone the step. Raises `StorageError`, `LedgerError`."""
+    if work.was_postponed(move.uuid):
+        there = (await context.read(work.database, find_moves((move.uuid,)))).get(move.uuid)
+        if there != move:
+            return work.drop([move.uuid])
+    try:
+        with serving(RequestIds(move.by.request_id)):
+            await _STEPS[move.state](context, work, move)
+        work.drop([move.uuid])
+    except (StorageError, LedgerError):
+        raise
+    except Exception as error:
+        failures = work.postpone(move.uuid, context.monotonic(), error)
+        values = {"cell": work.cell, "move": move.uuid, "instance": move.instance, "state": move.state}
+        known = isinstance(error, PlacementError | SchedulerError)
+        trace = error if failures == 1 and not known else None
+        values |= {"error": one_line(error), "failures": str(failures)}
+        context.log("a move could not go on", values, "warning", trace)
+    return None
+
+
+async def _claim_target(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
+    """Have a target claimed; without one the instance stays where it is."""
+    hopeless = work.hopeless(move.uuid)
+    if hopeless is not None:
+        return await _stay(context, work, move, hopeless)
+    held = await _held(context, move)
+    if move.uuid in held:
+        # An earlier owner has claimed, and cannot say what.
+        held = await _handed_back(context, move, held)
+    there = held.get(move.instance)
+    if there is None:
+        return await _stay(context, work, move, "the instance holds nothing in placement")
+    handed = HandedClaim(
+        there.allocations, there.consumer.generation, there.consumer.assignment, consumer=move.uuid
+    )
+    request = HostRequest(
+        spec_of_move(move, work.cell),
+        (move.instance,),
+        ALTERNATES,
+        request_id=move.by.request_id,
+        handed={move.instance: handed},
+    )
+    try:
+        (found,) = await context.scheduler.select_destinations(request)
+    except NoValidHost as none:
+        return await _stay(context, work, move, f"No valid host was found: {none.reason}")
+    except (SchedulerError, PlacementError) as error:
+        result = result_of(error)
+        if result.verdict is ClaimVerdict.RETRY:
+            raise
+        return await _stay(context, work, move, result.reason or "")
+    selected = found.selected
+    take = take_target(
+        move=move, selection=selected, alternates=found.alternates, run=found.run, at=context.clock()
+    )
+    await context.write(work.database, take)
+    return None
+
+
+async def _take_alternate(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
+    """Swap the claim on a target that failed to the next alternate; without one the instance goes back."""
+    assert move.target is not None
+    hopeless = work.hopeless(move.uuid)
+    if hopeless is not None:
+        return await _stay(context, work, move, hopeless)
+    request = AlternateRequest(
+        spec_of_move(move, work.cell),
+        move.instance,
+        move.target.selection,
+        move.alternates,
+        reason=move.reason or "",
+        run=move.run,
+        request_id=move.by.request_id,
+        held_by=move.uuid,
+    )
+    try:
+        found = await context.scheduler.use_alternate(request)
+    except NoAlternate as none:
+        refusals = [f"alternate {each.host}: {each.refusal}" for each in none.tries]
+        reason = "; ".join(
+            [f"host {move.target.host}: {move.reason}", *(refusals or ["no alternate is left"])]
+        )
+        return await _stay(context, work, move, reason)
+    except (SchedulerError, PlacementError) as error:
+        result = result_of(error)
+        if result.verdict is ClaimVerdict.RETRY:
+            raise
+        return await _stay(context, work, move, result.reason or "")
+    assert found.selected is not None
+    take = take_target(
+        move=move, selection=found.selected, alternates=found.alternates, run=move.run, at=context.clock()
+    )
+    await context.write(work.database, take)
+    return None
+
+
+async def _stay(context: CellConductorContext, work: OwnedWork[Move], move: Move, reason: str) -> None:
+    """Take no further target: the instance stays on the source."""
+    await context.write(work.database, go_on(move=move, to=way_back(move), at=context.clock(), reason=reason))
+
+
+async def _give_back(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
+    """Give the instance what it held on the source, and end the move."""
+    held = await _held(context, move)
+    if move.uuid in held:
+        held = await _handed_back(context, move, held)
+    holds = _selection(move.source, held.get(move.instance))
+    end = go_on(move=move, to=FAILED_MOVE, at=context.clock(), holds=holds)
+    await context.write(work.database, end)
+
+
+async def _exchange(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
+    """Exchange the claims: the instance gets the source's, the move holds the target's until it is empty."""
+    held = await _held(context, move)
+    there, kept = held.get(move.instance), held.get(move.uuid)
+    if there is not None and kept is not None and not await _is_on(context, there, move.source):
+        await context.placement.write_allocations((_written(kept, there), _written(there, kept)))
+        there = (await _held(context, move)).get(move.instance)
+    holds = _selection(move.source, there)
+    await context.write(work.database, go_on(move=move, to=DISCARDING, at=context.clock(), holds=holds))
+
+
+async def _free(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
+    """Free what the move holds, and end it."""
+    freeing = await free_claims(context, (move.uuid,))
+    for error in freeing.refused.values():
+        raise error
+    await context.write(work.database, go_on(move=move, to=move.ends_as or DONE, at=context.clock()))
+
+
+_STEPS = {
+    REQUESTED: _claim_target,
+    RETRYING: _take_alternate,
+    RETURNING: _give_back,
+    UNDOING: _exchange,
+    FREEING: _free,
+}
+
+
+def spec_of_move(move: Move, cell: str) -> RequestSpec:
+    """Return the request spec by which a move looks for a target in a cell.
+
+    A host that was forced when the instance was created does not bind its moves. Members of its server group
+    are those that placement knows now.
+    """
+    spec, before = move.spec, move.spec.requested_destination
+    destination = RequestedDestination(
+        host=move.to_host,
+        cell=cell,
+        aggregates=() if before is None else before.aggregates,
+        forbidden_aggregates=frozenset() if before is None else before.forbidden_aggregates,
+    )
+    group = spec.group
+    return msgspec.structs.replace(
+        spec,
+        operation="migrate",
+        requested_destination=destination,
+        group=None if group is None else msgspec.structs.replace(group, hosts=()),
+        force_hosts=(),
+        force_nodes=(),
+        retried_hosts=frozenset(),
+        ignore_hosts=spec.ignore_hosts | {move.source.host},
+        needs_version=max(spec.needs_version, MOVES.since),
+    )
+
+
+async def _held(context: CellConductorContext, move: Move) -> dict[str, Held]:
+    return dict(await context.placement.holdings((move.instance, move.uuid)))
+
+
+async def _handed_back(
+    context: CellConductorContext, move: Move, held: Mapping[str, Held]
+) -> dict[str, Held]:
+    """Give the instance what the move holds, and return what both hold then.
+
+    Without a claim the instance was deleted: then nothing is written.
+    """
+    there = held.get(move.instance)
+    if there is not None:
+        kept = held[move.uuid]
+        await context.placement.write_allocations((nothing_held(kept), _written(kept, there)))
+    return await _held(context, move)
+
+
+def _written(new: Held, at: Held) -> ConsumerWrite:
+    """Return the write by which a consumer, which is at ``at``, gets what ``new`` holds."""
+    return ConsumerWrite(
+        consumer=at.consumer.uuid,
+        allocations=new.allocations,
+        project_id=at.consumer.project_id,
+        user_id=at.consumer.user_id,
+        consumer_type=at.consumer.consumer_type,
+        generation=at.consumer.generation,
+        assignment=new.consumer.assignment,
+    )
+
+
+def _selection(place: MovePlace, held: Held | None) -> Selection | None:
+    """Return what an instance holds at a place of its move; None: it holds nothing."""
+    if held is None:
+        return None
+    return followed(place.selection, held.allocations, held.consumer.generation)
+
+
+async def _is_on(context: CellConductorContext, held: Held, place: MovePlace) -> bool:
+    """Return whether a consumer holds something of the tree of a place."""
+    tree = {each.uuid for each in await context.placement.tree(place.node)}
+    return not tree.isdisjoint(held.allocations)

@@ -1,0 +1,66 @@
+"""The words of operators about moves: a move is accepted, confirmed, reverted.
+
+Each is one transaction in the cell that has the instance, and durable when it is answered. A move needs no
+request in the API database that is handed to the cell later: its instance cannot move while its cell is down.
+"""
+
+from collections.abc import Collection
+
+from roost.model.instance import Requester
+from roost.model.move import Move, MoveKind, MoveRefused
+from roost.process.context import Context
+from roost.state.api_database.mappings import find_mappings
+from roost.state.api_database.tables import API
+from roost.state.cell_database.moves import begin_move, confirm_move, find_moves, revert_move
+from roost.storage import StorageError
+
+
+async def request_move(
+    context: Context,
+    *,
+    uuid: str,
+    instance: str,
+    kind: MoveKind,
+    by: Requester,
+    to_host: str | None = None,
+    confirms: bool = True,
+) -> Move | MoveRefused | None:
+    """Accept the move of an instance; None: it is unknown, in no cell yet, or deleted.
+
+    ``uuid``: drawn for the move; a repeated call has the same. Raises `StorageError`.
+    """
+    mapping = (await context.read(API, find_mappings((instance,)))).get(instance)
+    if mapping is None or mapping.cell is None or mapping.deleted:
+        return None
+    begin = begin_move(
+        uuid=uuid,
+        instance=instance,
+        kind=kind,
+        by=by,
+        at=context.clock(),
+        to_host=to_host,
+        confirms=confirms,
+    )
+    return await context.write(f"cell/{mapping.cell}", begin)
+
+
+async def settle_move(context: Context, cell: str, uuid: str, *, confirm: bool) -> Move | MoveRefused | None:
+    """Confirm or revert a move of a cell; None: the cell has no such move. Raises `StorageError`."""
+    settle = confirm_move if confirm else revert_move
+    return await context.write(f"cell/{cell}", settle(uuid, context.clock()))
+
+
+async def find_move(context: Context, cells: Collection[str], uuid: str) -> tuple[str, Move] | None:
+    """Return the cell of a move, and the move. Raises `StorageError` if it may be in a cell that is down."""
+    silent: StorageError | None = None
+    for cell in cells:
+        try:
+            found = (await context.read(f"cell/{cell}", find_moves((uuid,)))).get(uuid)
+        except StorageError as error:
+            silent = error
+            continue
+        if found is not None:
+            return cell, found
+    if silent is not None:
+        raise silent
+    return None

@@ -1,0 +1,230 @@
+"""Moves: an instance goes from its host to another one. Their states, and the part of each host in them.
+
+    requested ─▶ preparing ─▶ stopping ─▶ stopped ─▶ starting ─▶ switched ─▶ cleaning ─▶ freeing ─▶ done
+
+    from                                          to          because
+    preparing, stopping, stopped, starting        retrying    the attempt failed on the target
+    retrying                                      preparing   a conductor took the next alternate
+    stopping, retrying                            restarting  no target is left; the source was told to stop
+    requested, retrying                           returning   no target is left; the source runs
+    restarting                                    returning   the source has started its guest again
+    returning                                     failed      the instance holds what it held before
+    switched                                      reverting   a revert was asked for
+    reverting                                     resuming    the target has stopped its guest
+    resuming                                      undoing     the source runs, the instance's row is its again
+    undoing                                       discarding  the claims of instance and move are exchanged
+    discarding                                    freeing     the target has destroyed its guest
+    reverting, resuming                           continuing  the revert failed; the target starts again
+    continuing                                    switched
+    any                                           deleted     the instance was deleted, or given up
+
+The source is the host that the instance leaves, with the attempt that built its guest; the target is the host
+that it goes to, with the next attempt. The instance's row is the source's until ``switched``, and from then
+on the target's.
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+from roost.model.instance import Instance, Requester
+from roost.model.spec import RequestSpec, Selection
+
+MoveKind = Literal["migrate"]
+"""The kinds of moves. ``migrate``: to another host; the guest is stopped on the way."""
+
+REQUESTED: Final = "requested"
+"""Accepted; the instance is locked. A conductor claims a target."""
+PREPARING: Final = "preparing"
+"""The target prepares a guest of the next attempt, and asks whether it may start it."""
+STOPPING: Final = "stopping"
+"""The target is ready. The source is told to stop its guest."""
+STOPPED: Final = "stopped"
+"""The source has stopped its guest. The target may start its own as soon as it asks."""
+STARTING: Final = "starting"
+"""The target was told to start its guest. From here only the target, or an operator, can end the attempt."""
+RETRYING: Final = "retrying"
+"""The attempt failed on the target; a conductor takes the next alternate."""
+RESTARTING: Final = "restarting"
+"""No target is left; the source starts its guest again."""
+RETURNING: Final = "returning"
+"""A conductor gives the instance what it held on the source."""
+SWITCHED: Final = "switched"
+"""The instance runs on the target. The source keeps the stopped guest until the move is confirmed."""
+CLEANING: Final = "cleaning"
+"""Confirmed; the source destroys its guest."""
+REVERTING: Final = "reverting"
+"""A revert was asked for; the target stops its guest."""
+RESUMING: Final = "resuming"
+"""The target has stopped its guest; the source starts its own again."""
+CONTINUING: Final = "continuing"
+"""The revert failed; the target starts its guest again."""
+UNDOING: Final = "undoing"
+"""The instance runs on the source again. A conductor exchanges the claims of instance and move."""
+DISCARDING: Final = "discarding"
+"""The target destroys its guest."""
+FREEING: Final = "freeing"
+"""Nothing of the guest that was left is there; a conductor frees what the move holds."""
+
+DONE: Final = "done"
+"""The instance is on the target."""
+REVERTED: Final = "reverted"
+"""The instance went to the target and back."""
+FAILED_MOVE: Final = "failed"
+"""The instance has stayed on the source; ``reason`` says why."""
+DELETED: Final = "deleted"
+"""The instance was deleted, or given up, during its move. Its claims are freed with it."""
+
+RUNS: Final = "runs"
+"""The source was not told to stop its guest."""
+ORDERED: Final = "ordered"
+"""The source was told to stop its guest, and has not said that it has."""
+AT_REST: Final = "at-rest"
+"""The source has said that its guest is stopped."""
+
+ENDED: Final = (DONE, REVERTED, FAILED_MOVE, DELETED)
+"""States of moves that are over."""
+
+FOR_CONDUCTORS: Final = (REQUESTED, RETRYING, RETURNING, UNDOING, FREEING)
+"""States in which a move wants work of a conductor."""
+
+ON_TARGET: Final = (PREPARING, STOPPING, STOPPED, STARTING)
+"""States in which the target works on its attempt."""
+
+UNCONFIRMED: Final = (PREPARING, STOPPING, STOPPED)
+"""States in which a time limit may end the attempt: the target was not told to start its guest."""
+
+HOLDS_TARGET: Final = (*ON_TARGET, SWITCHED, CLEANING, REVERTING, RESUMING, CONTINUING)
+"""States in which the instance holds the target, and the move what the instance held on the source."""
+
+OrderKind = Literal["build", "destroy", "stop", "start"]
+"""The kind of an order to a host. An order is named by its kind, its instance and its attempt."""
+
+AT_SOURCE: Final[dict[str, OrderKind]] = {
+    STOPPING: "stop",
+    RESTARTING: "start",
+    RESUMING: "start",
+    CLEANING: "destroy",
+}
+"""The order that a move in a state has for its source, about the attempt that ran there."""
+
+AT_TARGET: Final[dict[str, OrderKind]] = {
+    **dict.fromkeys(ON_TARGET, "build"),
+    REVERTING: "stop",
+    CONTINUING: "start",
+    DISCARDING: "destroy",
+}
+"""The order that a move in a state has for its target, about the attempt of the move."""
+
+
+class MovePlace(msgspec.Struct, frozen=True):
+    """A host in a move: the attempt of the guest there, and its claim, which names host and node."""
+
+    attempt: int
+    selection: Selection
+
+    @property
+    def host(self) -> str:
+        """The name of the host."""
+        return self.selection.host
+
+    @property
+    def node(self) -> str:
+        """The uuid of the root provider."""
+        return self.selection.node
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """A move of an instance, as the cell's database stores it.
+
+    - ``uuid``: also the consumer that holds the claim on the source while the instance holds the target's.
+    - ``by``: who asked for it. ``to_host``: the host that was asked for; None: any.
+    - ``confirms``: the move is confirmed as soon as the instance runs on the target.
+    - ``target`` is None until one is claimed. ``alternates``: further hosts to be tried.
+    - ``at_source``: the guest on the source: `RUNS`, `ORDERED` (it is told to stop), or `AT_REST`.
+    - ``run``: the id of the scheduler run that chose the target; empty until then.
+    - ``reason``: why an attempt, the move or its revert failed.
+    - ``ends_as``: `DONE` or `REVERTED`, once that is settled.
+    - ``began``, ``changed_at``: seconds since the epoch.
+    - ``owner``, ``owner_epoch``: as those of an instance.
+    """
+
+    uuid: str
+    instance: str
+    kind: MoveKind
+    state: str
+    source: MovePlace
+    spec: RequestSpec
+    by: Requester
+    began: float
+    changed_at: float
+    to_host: str | None = None
+    confirms: bool = True
+    target: MovePlace | None = None
+    alternates: tuple[Selection, ...] = ()
+    run: str = ""
+    at_source: str = RUNS
+    reason: str | None = None
+    ends_as: str | None = None
+    owner: str | None = None
+    owner_epoch: int = 0
+
+
+_SOURCE_KEPT = (SWITCHED, CLEANING, REVERTING, CONTINUING, RESUMING)
+"""States in which the instance's row is the target's, and the source may have a guest."""
+_TARGET_LEFT = (*ON_TARGET, UNDOING, DISCARDING)
+"""States in which the instance's row is the source's, and the target may have a guest."""
+
+
+def other_place(move: Move, attempt: int) -> MovePlace | None:
+    """Return the place of a move that may have a guest beside the one of the instance's row; None: none.
+
+    ``attempt``: that of the instance's row.
+    """
+    if move.state in _SOURCE_KEPT and attempt != move.source.attempt:
+        return move.source
+    if move.state in _TARGET_LEFT and move.target is not None and attempt != move.target.attempt:
+        return move.target
+    return None
+
+
+def at_place(instance: Instance, place: MovePlace) -> Instance:
+    """Return an instance as the agent at a place of its move knows it."""
+    return msgspec.structs.replace(
+        instance,
+        host=place.host,
+        node=place.node,
+        attempt=place.attempt,
+        selection=place.selection,
+        alternates=(),
+    )
+
+
+class MoveWork(msgspec.Struct, frozen=True):
+    """Work of a host by a move. ``instance``: as the host knows it, with its own attempt and claim."""
+
+    kind: OrderKind
+    instance: Instance
+
+    @property
+    def key(self) -> tuple[OrderKind, str, int]:
+        """The kind of the order, the instance and the attempt."""
+        return self.kind, self.instance.uuid, self.instance.attempt
+
+
+class MoveStep(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A move entered a ``state`` at ``at``, in seconds since the epoch.
+
+    ``host``: the target, where a new attempt begins.
+    """
+
+    state: str
+    at: float
+    host: str | None = None
+    reason: str | None = None
+
+
+class MoveRefused(msgspec.Struct, frozen=True):
+    """A move cannot begin, or not be confirmed or reverted now. ``reason``: one sentence."""
+
+    reason: str

@@ -1,0 +1,53 @@
+"""Moves of instances, and the move that an instance is locked by."""
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects.mysql import LONGTEXT
+
+from roost.storage import EXACT
+
+revision = "0018"
+down_revision = "0017"
+branch_labels = None
+depends_on = None
+works_from = "0010"
+
+TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+
+
+def upgrade() -> None:
+    columns = {column["name"] for column in sa.inspect(op.get_bind()).get_columns("instances")}
+    if "move" not in columns:
+        op.add_column("instances", sa.Column("move", sa.String(length=36), nullable=True))
+    op.create_table(
+        "moves",
+        sa.Column("uuid", sa.String(length=36), nullable=False),
+        sa.Column("instance_uuid", sa.String(length=36), nullable=False),
+        sa.Column("kind", sa.String(length=20), nullable=False),
+        sa.Column("state", sa.String(length=20), nullable=False),
+        sa.Column("source_host", sa.String(length=255), nullable=False),
+        sa.Column("source_attempt", sa.Integer(), nullable=False),
+        sa.Column("source", TEXT, nullable=False),
+        sa.Column("target_host", sa.String(length=255), nullable=True),
+        sa.Column("target_attempt", sa.Integer(), nullable=True),
+        sa.Column("target", TEXT, nullable=True),
+        sa.Column("alternates", TEXT, nullable=False),
+        sa.Column("spec", TEXT, nullable=False),
+        sa.Column("requester", TEXT, nullable=False),
+        sa.Column("run", sa.String(length=36), nullable=False),
+        sa.Column("to_host", sa.String(length=255), nullable=True),
+        sa.Column("confirms", sa.Boolean(), nullable=False),
+        sa.Column("at_source", sa.String(length=20), nullable=False),
+        sa.Column("ends_as", sa.String(length=20), nullable=True),
+        sa.Column("reason", TEXT, nullable=True),
+        sa.Column("owner", sa.String(length=36), nullable=True),
+        sa.Column("owner_epoch", sa.BigInteger(), nullable=False),
+        sa.Column("began", sa.Double(), nullable=False),
+        sa.Column("changed_at", sa.Double(), nullable=False),
+        sa.Column("history", TEXT, nullable=False),
+        sa.PrimaryKeyConstraint("uuid"),
+        sa.Index("moves_by_state", "state", "source_host", "target_host"),
+        sa.Index("moves_by_instance", "instance_uuid"),
+        if_not_exists=True,
+        **EXACT,
+    )

@@ -1,0 +1,134 @@
+"""The work of hosts by moves: guests to build, to stop, to start again and to destroy.
+
+As with builds, the state of a move is the order: `roost.model.move.AT_SOURCE` and ``AT_TARGET`` say what each
+state wants of the two hosts. A source that is to destroy what it has left is up nevertheless: its room is
+still held by the move.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import Instance
+from roost.model.move import AT_SOURCE, AT_TARGET, ENDED, MoveWork, OrderKind, at_place, other_place
+from roost.state.cell_database.move_rows import MOVES, SOURCE, TARGET, move_of
+from roost.state.cell_database.rows import INSTANCES, instance_of
+from roost.state.cell_database.tables import instances, moves
+from roost.storage import in_batches, one_of, one_of_constants
+
+
+class MoveKey(msgspec.Struct, frozen=True):
+    """Work of a host by a move. ``move``: the move's uuid. ``instance``, ``attempt``: of the guest."""
+
+    kind: OrderKind
+    instance: str
+    attempt: int
+    host: str
+    move: str
+
+    @property
+    def key(self) -> tuple[OrderKind, str, int]:
+        """The kind of the order, the instance and the attempt."""
+        return self.kind, self.instance, self.attempt
+
+
+def move_key(side: str, instance: str, attempt: int, host: str, state: str, move: str) -> MoveKey:
+    """Return the key of the work of a host on a side of a move."""
+    return MoveKey((AT_SOURCE if side == SOURCE else AT_TARGET)[state], instance, attempt, host, move)
+
+
+def _keys(side: str) -> sa.Select[tuple[str, int, str, str, str, str]]:
+    return sa.select(
+        moves.c.instance_uuid,
+        moves.c[f"{side}_attempt"],
+        moves.c[f"{side}_host"],
+        moves.c.state,
+        sa.literal_column(f"'{side}'"),
+        moves.c.uuid,
+    ).where(one_of_constants(moves.c.state, AT_SOURCE if side == SOURCE else AT_TARGET))
+
+
+KEYS = (_keys(SOURCE), _keys(TARGET))
+"""The queries of the work of hosts by moves: instance, attempt, host, state, side, move."""
+
+_OF_HOSTS: sa.CompoundSelect[Any] = sa.union_all(
+    *(
+        query.where(one_of(moves.c[f"{side}_host"], "hosts"))
+        for side, query in zip((SOURCE, TARGET), KEYS, strict=True)
+    )
+)
+
+
+def work_by_moves(connection: Connection, hosts: Collection[str]) -> dict[str, list[MoveWork]]:
+    """Return the work of some hosts by moves, by host."""
+    keys = [
+        move_key(side, instance, attempt, host, state, move)
+        for some in in_batches(hosts)
+        for instance, attempt, host, state, side, move in connection.execute(_OF_HOSTS, {"hosts": some})
+    ]
+    return read_move_work(connection, keys)
+
+
+def read_move_work(connection: Connection, keys: Iterable[MoveKey]) -> dict[str, list[MoveWork]]:
+    """Return work of hosts with its instances, by host. Work that has changed meanwhile is left out."""
+    wanted = set(keys)
+    found: dict[str, list[MoveWork]] = {}
+    if not wanted:
+        return found
+    uuids = {each.move for each in wanted}
+    under_way = [
+        move_of(row) for some in in_batches(uuids) for row in connection.execute(_MOVES, {"uuids": some})
+    ]
+    rows = {
+        row.uuid: instance_of(row)
+        for some in in_batches(each.instance for each in under_way)
+        for row in connection.execute(_INSTANCES, {"uuids": some})
+    }
+    for move in under_way:
+        instance = rows.get(move.instance)
+        if instance is None:
+            continue
+        for place, at in ((move.source, AT_SOURCE), (move.target, AT_TARGET)):
+            kind = at.get(move.state)
+            if place is None or kind is None:
+                continue
+            if MoveKey(kind, move.instance, place.attempt, place.host, move.uuid) in wanted:
+                found.setdefault(place.host, []).append(MoveWork(kind, at_place(instance, place)))
+    return found
+
+
+_MOVES = MOVES.where(one_of(moves.c.uuid, "uuids"))
+_INSTANCES = INSTANCES.where(one_of(instances.c.uuid, "uuids"))
+
+
+def guests_of_moves(connection: Connection, hosts: Collection[str]) -> list[tuple[str, Instance]]:
+    """Return the guests that some hosts may have beside those of their instances, each with its host.
+
+    They are those that a target prepares or runs, and those that a source keeps stopped.
+    """
+    found = []
+    there = [
+        move_of(row)
+        for some in in_batches(hosts)
+        for row in connection.execute(_UNDER_WAY_ON, {"hosts": some})
+    ]
+    rows = {
+        row.uuid: instance_of(row)
+        for some in in_batches(each.instance for each in there)
+        for row in connection.execute(_INSTANCES, {"uuids": some})
+    }
+    wanted = {*hosts}
+    for move in there:
+        instance = rows.get(move.instance)
+        other = None if instance is None else other_place(move, instance.attempt)
+        if instance is not None and other is not None and other.host in wanted:
+            found.append((other.host, at_place(instance, other)))
+    return found
+
+
+_UNDER_WAY_ON = MOVES.where(
+    one_of(moves.c.source_host, "hosts") | one_of(moves.c.target_host, "hosts"), moves.c.state.not_in(ENDED)
+)

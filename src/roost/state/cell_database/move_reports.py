@@ -1,0 +1,328 @@
+"""The reports of hosts on moves: a target is ready, a guest was stopped, started, built or destroyed.
+
+Each report names the attempt that it concerns. One that comes late, or twice, finds the move in a further
+state and changes nothing.
+"""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model import record
+from roost.model.instance import LOST, AttemptKey, BuildAttempt, BuildResult, DestroyOrder, PowerResult
+from roost.model.move import (
+    AT_REST,
+    AT_SOURCE,
+    AT_TARGET,
+    CLEANING,
+    CONTINUING,
+    DISCARDING,
+    DONE,
+    FREEING,
+    ON_TARGET,
+    ORDERED,
+    PREPARING,
+    RESTARTING,
+    RESUMING,
+    RETRYING,
+    RETURNING,
+    REVERTED,
+    REVERTING,
+    STARTING,
+    STOPPED,
+    STOPPING,
+    SWITCHED,
+    UNCONFIRMED,
+    UNDOING,
+    Move,
+    MoveWork,
+)
+from roost.model.record import BUILT, Attempt
+from roost.model.text import clean_text
+from roost.state.cell_database.building import keep_attempts
+from roost.state.cell_database.history import line, with_line
+from roost.state.cell_database.host_work import give_orders
+from roost.state.cell_database.move_rows import MOVES, move_of
+from roost.state.cell_database.moves import MOVE, enter, locked_instance, put_on, way_back
+from roost.state.cell_database.state_changes import note_changes
+from roost.state.cell_database.tables import instances, moves
+from roost.storage import entering, in_batches, one_of, one_of_constants, transaction
+
+NOT_CONFIRMED = "the target has not asked within its time whether it may start the guest"
+
+TIMED_OUT = "TimedOut"
+"""The code of an attempt that took too long."""
+
+TOO_OLD = "AgentTooOld"
+"""The code of an attempt that ends because the agent of its host is too old."""
+
+NOT_STOPPED = "the source has not stopped its guest within the time limit"
+
+
+def confirm_target(connection: Connection, key: AttemptKey, host: str, at: float) -> bool | None:
+    """Answer a host that has prepared an attempt and asks whether to start it; None: not yet.
+
+    After a yes no time limit ends the attempt. A host that asks again gets the same answer.
+    """
+    move = _locked(connection, key.instance, key.attempt, host)
+    if move is None or key.attempt == move.source.attempt or move.state not in ON_TARGET:
+        return False
+    if move.state == STOPPED or (move.state == PREPARING and move.at_source == AT_REST):
+        enter(connection, move, STARTING, at)
+        return True
+    if move.state == PREPARING:
+        enter(connection, move, STOPPING, at, at_source=ORDERED)
+    return True if move.state == STARTING else None
+
+
+def report_target(connection: Connection, result: BuildResult, at: float) -> Attempt | None:
+    """Note the result of the attempt of a move; returns the attempt's end for the records.
+
+    None: no move waits for the result.
+    """
+    move = _locked(connection, result.instance, result.attempt, result.host)
+    if move is None or move.target is None or move.state not in ON_TARGET:
+        return None
+    if result.attempt != move.target.attempt:
+        return None
+    if result.failure is not None:
+        # The target's time is over because the source has taken it.
+        waited = move.state == STOPPING and result.code == TIMED_OUT
+        reason = NOT_STOPPED if waited else result.failure
+        _fail_target(connection, move, reason, result.code, at, retryable=result.retryable and not waited)
+        return _end(move, record.FAILED, at, reason)
+    put_on(connection, move, move.target, move.target.selection, at)
+    enter(connection, move, SWITCHED, at)
+    if move.confirms:
+        enter(connection, msgspec.structs.replace(move, state=SWITCHED), CLEANING, at, ends_as=DONE)
+    return _end(move, BUILT, at, None)
+
+
+def report_power(connection: Connection, host: str, reports: Iterable[PowerResult], at: float) -> None:
+    """Note which guests a host has stopped or started, or could not."""
+    for report in reports:
+        move = _locked(connection, report.instance, report.attempt, host)
+        if move is not None:
+            _take_power(connection, move, report, at)
+
+
+def _take_power(connection: Connection, move: Move, report: PowerResult, at: float) -> None:
+    of_source, failure = report.attempt == move.source.attempt, report.failure
+    awaited = (AT_SOURCE if of_source else AT_TARGET).get(move.state)
+    if awaited != ("start" if report.runs else "stop"):
+        return
+    if failure is None:
+        if move.state == RESUMING:
+            assert move.target is not None
+            # The claims are exchanged next; until then the instance holds the target.
+            put_on(connection, move, move.source, move.target.selection, at)
+        values = {"at_source": AT_REST} if move.state == STOPPING else {}
+        enter(connection, move, _AFTER_POWER[move.state], at, **values)
+    elif move.state == STOPPING:
+        reason = f"the source cannot stop its guest: {failure}"
+        _fail_target(connection, move, reason, None, at, orders=True, retryable=False)
+    elif move.state in (REVERTING, RESUMING):
+        of = "target cannot stop" if move.state == REVERTING else "source cannot start"
+        enter(connection, move, CONTINUING, at, reason=f"the {of} its guest: {failure}", ends_as=None)
+    else:
+        _lose(connection, move, failure, at)
+        enter(connection, move, _AFTER_POWER[move.state], at)
+
+
+_AFTER_POWER = {
+    STOPPING: STOPPED,
+    RESTARTING: RETURNING,
+    REVERTING: RESUMING,
+    RESUMING: UNDOING,
+    CONTINUING: SWITCHED,
+}
+"""The next state of a move, once a host has stopped or started its guest as the state wants."""
+
+
+@entering(MOVE)
+def refuse_parts(
+    connection: Connection, parts: tuple[MoveWork, ...], reason: str, at: float
+) -> list[Attempt]:
+    """Note that hosts cannot do their parts of moves; returns the ends of attempts for the records."""
+    ended = []
+    for part in parts:
+        uuid, attempt, host = part.instance.uuid, part.instance.attempt, part.instance.host or ""
+        if part.kind == "build":
+            end = report_target(connection, BuildResult(uuid, host, attempt, reason, TOO_OLD), at)
+            ended += [] if end is None else [end]
+        elif part.kind in ("stop", "start"):
+            report_power(connection, host, [PowerResult(uuid, attempt, part.kind == "start", reason)], at)
+    return ended
+
+
+def note_moves_destroyed(connection: Connection, done: Collection[DestroyOrder], at: float) -> None:
+    """Note that hosts have destroyed what they had of moved instances."""
+    there: set[str] = set()
+    for some in in_batches({each.instance for each in done}):
+        there.update(connection.execute(_DESTROYING, {"uuids": some}).scalars())
+    for each in done:
+        move = _locked(connection, each.instance, each.attempt, each.host) if each.instance in there else None
+        if move is None:
+            continue
+        of_source = each.attempt == move.source.attempt
+        if (AT_SOURCE if of_source else AT_TARGET).get(move.state) == "destroy":
+            if not of_source:
+                _keep_end(connection, move, "the move was reverted", REVERTED, at)
+            enter(connection, move, FREEING, at)
+
+
+_DESTROYING = sa.select(moves.c.instance_uuid).where(
+    one_of(moves.c.instance_uuid, "uuids"), one_of_constants(moves.c.state, (CLEANING, DISCARDING))
+)
+
+
+@transaction
+def targets_unconfirmed(connection: Connection) -> dict[AttemptKey, tuple[()]]:
+    """Return the attempts of moves that were not told to start their guest."""
+    return {AttemptKey(row.instance_uuid, row.target_attempt): () for row in connection.execute(_UNCONFIRMED)}
+
+
+_UNCONFIRMED = sa.select(moves.c.instance_uuid, moves.c.target_attempt).where(
+    one_of_constants(moves.c.state, UNCONFIRMED)
+)
+
+
+@entering(MOVE)
+def fail_targets(connection: Connection, keys: tuple[AttemptKey, ...], at: float) -> list[Attempt]:
+    """End attempts of moves that have taken too long; returns their ends for the records.
+
+    Their hosts are ordered to destroy what they have. A source that has not stopped its guest in time ends
+    the move: another target would wait for it as well.
+    """
+    ended = []
+    for key in keys:
+        move = _locked(connection, key.instance, key.attempt)
+        if move is None or move.state not in UNCONFIRMED or key.attempt == move.source.attempt:
+            continue
+        waits = move.state == STOPPING
+        reason = NOT_STOPPED if waits else NOT_CONFIRMED
+        _fail_target(connection, move, reason, TIMED_OUT, at, orders=True, retryable=not waits)
+        ended.append(_end(move, record.FAILED, at, reason))
+    return ended
+
+
+def fail_targets_on(connection: Connection, host: str, reason: str, code: str, at: float) -> list[Attempt]:
+    """End the attempts of moves on a host that an operator has given up; returns their ends.
+
+    A move whose source is given up, and whose instance runs elsewhere, goes on without it.
+    """
+    ended = []
+    found = connection.execute(_ON_HOST, {"of_host": host}).scalars().all()
+    for instance in found:
+        move = _locked(connection, instance)
+        if move is None:
+            continue
+        if move.target is not None and move.target.host == host and move.state in ON_TARGET:
+            _fail_target(connection, move, reason, code, at, orders=True)
+            ended.append(_end(move, record.FAILED, at, reason))
+        elif move.source.host == host and move.state == CLEANING:
+            give_orders([DestroyOrder(instance, move.source.attempt, host)], at)(connection)
+            enter(connection, move, FREEING, at, reason=reason)
+        elif move.target is not None and move.target.host == host and move.state == DISCARDING:
+            give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
+            _keep_end(connection, move, reason, REVERTED, at)
+            enter(connection, move, FREEING, at, reason=reason)
+        elif move.source.host == host and move.state == RESUMING:
+            enter(connection, move, CONTINUING, at, reason=reason)
+    return ended
+
+
+_ON_HOST = (
+    sa.select(moves.c.instance_uuid)
+    .where(
+        (moves.c.source_host == sa.bindparam("of_host")) | (moves.c.target_host == sa.bindparam("of_host")),
+        one_of_constants(moves.c.state, (*ON_TARGET, CLEANING, DISCARDING, RESUMING)),
+    )
+    .order_by(moves.c.instance_uuid)
+)
+
+
+# Parts
+
+
+def _fail_target(
+    connection: Connection,
+    move: Move,
+    reason: str,
+    code: str | None,
+    at: float,
+    *,
+    orders: bool = False,
+    retryable: bool = True,
+) -> None:
+    """End the attempt of a move. ``orders``: the host has not said that nothing of it is left."""
+    assert move.target is not None
+    _keep_end(connection, move, reason, record.FAILED, at, code)
+    if orders:
+        give_orders([DestroyOrder(move.instance, move.target.attempt, move.target.host)], at)(connection)
+    enter(connection, move, RETRYING if retryable else way_back(move), at, reason=reason)
+
+
+def _keep_end(
+    connection: Connection, move: Move, reason: str, result: str, at: float, code: str | None = None
+) -> None:
+    assert move.target is not None
+    ended = BuildAttempt(
+        instance=move.instance,
+        attempt=move.target.attempt,
+        host=move.target.host,
+        node=move.target.node,
+        began=move.began,
+        ended=at,
+        result=result,
+        reason=reason,
+        code=code,
+    )
+    keep_attempts(connection, [ended])
+
+
+def _end(move: Move, result: str, at: float, reason: str | None) -> Attempt:
+    assert move.target is not None
+    return record.end_of(
+        move.target.selection,
+        result,
+        at,
+        run=move.run,
+        request_id=move.by.request_id,
+        instance=move.instance,
+        reason=reason,
+    )
+
+
+def _lose(connection: Connection, move: Move, failure: str, at: float) -> None:
+    """Note that the guest of an instance could not be started again: it is lost until its host finds it."""
+    reason = clean_text(f"the guest could not be started again: {failure}")
+    told = line(LOST, at, reason)
+    lost = sa.update(instances).where(instances.c.uuid == move.instance)
+    connection.execute(lost.values(state=LOST, reason=reason, changed_at=at, history=with_line(told)))
+    note_changes(connection, [move.instance], told)
+
+
+def _locked(
+    connection: Connection, instance: str, attempt: int | None = None, host: str | None = None
+) -> Move | None:
+    """Lock an instance and its move that is under way; None if it has none, or none with a place of a host
+    and an attempt."""
+    locked = locked_instance(connection, instance)
+    if locked is None or locked.move is None:
+        return None
+    row = connection.execute(_MOVE, {"key": locked.move}).one_or_none()
+    if row is None:
+        return None
+    move = move_of(row)
+    places = [place for place in (move.source, move.target) if place is not None]
+    if attempt is not None and not any(
+        place.attempt == attempt and host in (None, place.host) for place in places
+    ):
+        return None
+    return move
+
+
+_MOVE = MOVES.where(moves.c.uuid == sa.bindparam("key")).with_for_update()

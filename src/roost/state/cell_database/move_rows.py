@@ -1,0 +1,91 @@
+"""The conversions between rows of moves and values, and the columns that they need."""
+
+from collections.abc import Collection
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import Requester
+from roost.model.move import ENDED, Move, MovePlace, MoveStep
+from roost.model.spec import RequestSpec, Selection
+from roost.state.cell_database.rows import Row, selection_text
+from roost.state.cell_database.tables import moves
+from roost.storage import in_batches, one_of
+
+SOURCE, TARGET = "source", "target"
+"""The sides of a move, as the names of its columns begin."""
+
+_JSON = msgspec.json.Encoder()
+_SELECTION = msgspec.json.Decoder(Selection)
+_ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
+_SPEC = msgspec.json.Decoder(RequestSpec)
+_REQUESTER = msgspec.json.Decoder(Requester)
+
+MOVES = sa.select(*(column for column in moves.columns if column.name != "history"))
+"""The query of the columns from which `move_of` makes a move."""
+
+
+def move_of(row: Row) -> Move:
+    """Return the move of a row. Raises `ValueError` if a part of it cannot be read."""
+    return Move(
+        uuid=row.uuid,
+        instance=row.instance_uuid,
+        kind=row.kind,
+        state=row.state,
+        source=MovePlace(row.source_attempt, _SELECTION.decode(row.source)),
+        spec=_SPEC.decode(row.spec),
+        by=_REQUESTER.decode(row.requester),
+        began=row.began,
+        changed_at=row.changed_at,
+        to_host=row.to_host,
+        confirms=row.confirms,
+        target=None if row.target is None else MovePlace(row.target_attempt, _SELECTION.decode(row.target)),
+        alternates=_ALTERNATES.decode(row.alternates),
+        run=row.run,
+        at_source=row.at_source,
+        reason=row.reason,
+        ends_as=row.ends_as,
+        owner=row.owner,
+        owner_epoch=row.owner_epoch,
+    )
+
+
+def move_row(move: Move) -> dict[str, object]:
+    """Return the row of a move that begins."""
+    first = _JSON.encode(MoveStep(move.state, move.began)).decode() + "\n"
+    return {
+        "uuid": move.uuid,
+        "instance_uuid": move.instance,
+        "kind": move.kind,
+        "state": move.state,
+        "source_host": move.source.host,
+        "source_attempt": move.source.attempt,
+        "source": selection_text(move.source.selection),
+        "alternates": "[]",
+        "spec": _JSON.encode(move.spec).decode(),
+        "requester": _JSON.encode(move.by).decode(),
+        "run": move.run,
+        "to_host": move.to_host,
+        "confirms": move.confirms,
+        "at_source": move.at_source,
+        "owner_epoch": 0,
+        "began": move.began,
+        "changed_at": move.began,
+        "history": first,
+    }
+
+
+def attempts_of_moves(connection: Connection, hosts: Collection[str]) -> set[tuple[str, str, int]]:
+    """Return the attempts that some hosts may have by moves that are under way: host, instance, attempt."""
+    return {tuple(row) for some in in_batches(hosts) for row in connection.execute(_THERE, {"hosts": some})}
+
+
+_THERE = sa.union_all(
+    *(
+        sa.select(moves.c[f"{side}_host"], moves.c.instance_uuid, moves.c[f"{side}_attempt"]).where(
+            one_of(moves.c[f"{side}_host"], "hosts"), moves.c.state.not_in(ENDED)
+        )
+        for side in (SOURCE, TARGET)
+    )
+)

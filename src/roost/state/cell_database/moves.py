@@ -1,0 +1,459 @@
+"""Moves of instances: accepted, owned by conductors, ended. See `roost.model.move` for their states.
+
+An instance's column ``move`` is the lock: it is set when a move begins, and empty again when the move ends.
+Each write names the state from which the move goes on, and a conductor's its ownership as well: a late or
+repeated write changes nothing. Whoever writes locks the instance first, then the move.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import (
+    ACTIVE,
+    MOVED,
+    MOVING,
+    NOT_MOVED,
+    DestroyOrder,
+    Instance,
+    Requester,
+    Transition,
+)
+from roost.model.move import (
+    CLEANING,
+    DELETED,
+    DISCARDING,
+    ENDED,
+    FAILED_MOVE,
+    FOR_CONDUCTORS,
+    FREEING,
+    PREPARING,
+    REQUESTED,
+    RESTARTING,
+    RESUMING,
+    RETURNING,
+    REVERTING,
+    RUNS,
+    SWITCHED,
+    UNDOING,
+    Move,
+    MoveKind,
+    MovePlace,
+    MoveRefused,
+    MoveStep,
+    other_place,
+)
+from roost.model.spec import Selection
+from roost.model.text import clean_text
+from roost.state.cell_database.history import MOST_OF_GUESTS, MOST_OF_REASON, transition_line, with_line
+from roost.state.cell_database.host_work import give_orders
+from roost.state.cell_database.move_rows import MOVES, move_of, move_row
+from roost.state.cell_database.rows import (
+    INSTANCES,
+    Row,
+    alternates_text,
+    decoded,
+    instance_of,
+    selection_text,
+)
+from roost.state.cell_database.state_changes import note_changes
+from roost.state.cell_database.tables import build_attempts, instances, moves
+from roost.state.leases import holders
+from roost.storage import entering, in_batches, one_of, one_of_constants, short_read, transaction
+
+MOVE = "move"
+"""In place of a state that instances enter: a move may want work of a conductor or of a host."""
+
+_JSON = msgspec.json.Encoder()
+_STEP = msgspec.json.Decoder(MoveStep)
+
+# Reads
+
+
+@short_read
+def find_moves(connection: Connection, uuids: tuple[str, ...]) -> dict[str, Move]:
+    """Return moves by uuid; unknown ones are left out."""
+    return {
+        row.uuid: move_of(row)
+        for some in in_batches(uuids)
+        for row in connection.execute(_NAMED, {"uuids": some})
+    }
+
+
+@transaction
+def read_all_moves(connection: Connection) -> dict[str, Move]:
+    """Return all moves of the cell by uuid, also those that have ended."""
+    return {row.uuid: move_of(row) for row in connection.execute(MOVES)}
+
+
+@short_read
+def moves_of_instances(connection: Connection, uuids: tuple[str, ...]) -> dict[str, Move]:
+    """Return the moves that are under way of some instances, by instance."""
+    return {
+        row.instance_uuid: move_of(row)
+        for some in in_batches(uuids)
+        for row in connection.execute(_OF_INSTANCES, {"uuids": some})
+    }
+
+
+class MoveFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """A selection of moves. ``under_way``: those that have not ended. ``host``: the source or the target."""
+
+    instance: str | None = None
+    under_way: bool = False
+    host: str | None = None
+
+
+@transaction
+def list_moves(connection: Connection, wanted: MoveFilter, most: int) -> list[Move]:
+    """Return the newest moves of a selection, at most ``most``."""
+    query = MOVES.order_by(moves.c.began.desc(), moves.c.uuid).limit(most)
+    if wanted.instance is not None:
+        query = query.where(moves.c.instance_uuid == wanted.instance)
+    if wanted.under_way:
+        query = query.where(moves.c.state.not_in(ENDED))
+    if wanted.host is not None:
+        query = query.where((moves.c.source_host == wanted.host) | (moves.c.target_host == wanted.host))
+    return [move_of(row) for row in connection.execute(query)]
+
+
+@transaction
+def read_steps(connection: Connection, uuid: str) -> list[MoveStep]:
+    """Return the states that a move entered, in order."""
+    text = connection.execute(sa.select(moves.c.history).where(moves.c.uuid == uuid)).scalar()
+    found = [decoded(_STEP, each, None, f"history of move {uuid}") for each in (text or "").split("\n")[:-1]]
+    return [each for each in found if each is not None]
+
+
+@transaction
+def prune_moves(connection: Connection, older_than: float) -> int:
+    """Remove moves that ended before ``older_than`` (seconds since the epoch). Returns their number."""
+    old = sa.delete(moves).where(one_of_constants(moves.c.state, ENDED), moves.c.changed_at < older_than)
+    return connection.execute(old).rowcount
+
+
+_NAMED = MOVES.where(one_of(moves.c.uuid, "uuids"))
+_OF_INSTANCES = MOVES.where(one_of(moves.c.instance_uuid, "uuids"), moves.c.state.not_in(ENDED))
+
+
+# The user's words
+
+
+@entering(MOVE)
+def begin_move(
+    connection: Connection,
+    *,
+    uuid: str,
+    instance: str,
+    kind: MoveKind,
+    by: Requester,
+    at: float,
+    to_host: str | None = None,
+    confirms: bool = True,
+) -> Move | MoveRefused | None:
+    """Lock an instance and accept its move, or say why not; None: the cell has no such instance.
+
+    ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now.
+    """
+    locked = locked_instance(connection, instance)
+    if locked is None:
+        return None
+    there = connection.execute(_NAMED, {"uuids": [uuid]}).one_or_none()
+    if there is not None:
+        return move_of(there)
+    if locked.move is not None:
+        return MoveRefused(f"move {locked.move} of the instance is under way")
+    if locked.state != ACTIVE:
+        return MoveRefused(f"the instance is {locked.state}; only an active one can move")
+    if locked.spec is None or locked.selection is None or locked.selection.generation is None:
+        return MoveRefused("the cell does not know what the instance was built from and what it holds")
+    if locked.spec.requested_networks or locked.spec.requested_resources:
+        return MoveRefused("instances with ports or accelerators cannot move yet")
+    if to_host == locked.host:
+        return MoveRefused(f"the instance is on host {to_host} already")
+    move = Move(
+        uuid=uuid,
+        instance=instance,
+        kind=kind,
+        state=REQUESTED,
+        source=MovePlace(locked.attempt, locked.selection),
+        spec=locked.spec,
+        by=by,
+        began=at,
+        changed_at=at,
+        to_host=to_host,
+        confirms=confirms,
+    )
+    connection.execute(sa.insert(moves), move_row(move))
+    connection.execute(sa.update(instances).where(instances.c.uuid == instance).values(move=uuid))
+    return move
+
+
+@entering(MOVE)
+def confirm_move(connection: Connection, uuid: str, at: float) -> Move | MoveRefused | None:
+    """Confirm a move: the source destroys what it keeps. None: the cell has no such move."""
+    return _settle(connection, uuid, CLEANING, at, confirms=True, ends_as="done")
+
+
+@entering(MOVE)
+def revert_move(connection: Connection, uuid: str, at: float) -> Move | MoveRefused | None:
+    """Have an instance that was moved go back to the source. None: the cell has no such move."""
+    return _settle(connection, uuid, REVERTING, at, ends_as="reverted")
+
+
+_SETTLED = {
+    CLEANING: ("done", "confirmed", (CLEANING, FREEING, "done")),
+    REVERTING: ("reverted", "reverted", (REVERTING, RESUMING, UNDOING, DISCARDING, FREEING, "reverted")),
+}
+"""By the state that a settlement begins with: its end, its word, and the states in which it is made."""
+
+
+def _settle(
+    connection: Connection, uuid: str, to: str, at: float, **values: Any
+) -> Move | MoveRefused | None:
+    move = locked_move(connection, uuid)
+    if move is None:
+        return None
+    end, word, made = _SETTLED[to]
+    if move.state == SWITCHED:
+        if enter(connection, move, to, at, **values):
+            return msgspec.structs.replace(move, state=to, ends_as=end)
+    elif move.state in made and move.ends_as == end:
+        return move
+    return MoveRefused(f"the move is {move.state}; only one that is {SWITCHED} can be {word}")
+
+
+# The work of conductors
+
+
+@short_read
+def find_moves_wanting_work(connection: Connection, owner: str, most: int) -> list[str]:
+    """Return the uuids of at most ``most`` moves that want work and that ``owner`` may take.
+
+    As `roost.state.cell_database.conductor_work.find_wanting_work`.
+    """
+    return [*connection.execute(_WANTING, {"me": owner, "most": most}).scalars()]
+
+
+@transaction
+def take_moves(connection: Connection, owner: str, uuids: tuple[str, ...]) -> list[Move]:
+    """Take the named moves, except those that others have taken; returns them with their new owner."""
+    taken = [
+        move_of(row)
+        for some in in_batches(uuids)
+        for row in connection.execute(_TAKEABLE, {"me": owner, "uuids": some})
+    ]
+    if taken:
+        connection.execute(_TAKE, [{"key": each.uuid, "new_owner": owner} for each in taken])
+    return [msgspec.structs.replace(each, owner=owner, owner_epoch=each.owner_epoch + 1) for each in taken]
+
+
+_FREE = (
+    one_of_constants(moves.c.state, FOR_CONDUCTORS),
+    moves.c.owner.is_(None) | moves.c.owner.not_in(holders()) | (moves.c.owner == sa.bindparam("me")),
+)
+_WANTING = sa.select(moves.c.uuid).where(*_FREE).limit(sa.bindparam("most"))
+_TAKEABLE = MOVES.where(one_of(moves.c.uuid, "uuids"), *_FREE).with_for_update(skip_locked=True)
+_TAKE = (
+    sa.update(moves)
+    .where(moves.c.uuid == sa.bindparam("key"))
+    .values(owner=sa.bindparam("new_owner"), owner_epoch=moves.c.owner_epoch + 1)
+)
+
+
+@entering(MOVE)
+def take_target(
+    connection: Connection,
+    *,
+    move: Move,
+    selection: Selection,
+    alternates: tuple[Selection, ...],
+    run: str,
+    at: float,
+) -> bool:
+    """Let a move go on with a target whose claim is made; returns whether its owner still had it."""
+    locked = locked_instance(connection, move.instance)
+    if locked is None or not _is_owned(connection, move):
+        return False
+    ended = sa.select(sa.func.max(build_attempts.c.attempt)).where(
+        build_attempts.c.instance_uuid == move.instance
+    )
+    attempt = 1 + max(locked.attempt, move.source.attempt, connection.execute(ended).scalar() or 0)
+    target = MovePlace(attempt, selection)
+    values: dict[str, Any] = {
+        "target_host": target.host,
+        "target_attempt": attempt,
+        "target": selection_text(selection),
+        "alternates": alternates_text(alternates),
+        "run": run,
+        "reason": None,
+    }
+    enter(connection, move, PREPARING, at, host=target.host, **values)
+    tell_instance(connection, move.instance, at, MOVING, target)
+    return True
+
+
+@entering(MOVE)
+def go_on(
+    connection: Connection,
+    *,
+    move: Move,
+    to: str,
+    at: float,
+    reason: str | None = None,
+    holds: Selection | None = None,
+) -> bool:
+    """Let a move enter a further state; returns whether its owner still had it.
+
+    ``holds``: the claim of the instance from now on; None: as before. A state of `ENDED` unlocks the
+    instance.
+    """
+    if locked_instance(connection, move.instance) is None or not _is_owned(connection, move):
+        return False
+    enter(connection, move, to, at, reason=reason)
+    values: dict[str, object] = {}
+    if holds is not None:
+        values["selection"] = selection_text(holds)
+    if to in ENDED:
+        values["move"] = None
+    if values:
+        connection.execute(sa.update(instances).where(instances.c.uuid == move.instance).values(**values))
+    if to == FAILED_MOVE:
+        tell_instance(connection, move.instance, at, NOT_MOVED, move.source, move.reason)
+    return True
+
+
+def way_back(move: Move) -> str:
+    """Return the state of a move that takes no further target: the instance stays on the source.
+
+    A source that was told to stop its guest starts it again first.
+    """
+    return RETURNING if move.at_source == RUNS else RESTARTING
+
+
+def _is_owned(connection: Connection, move: Move) -> bool:
+    mine = (
+        moves.c.uuid == move.uuid,
+        moves.c.state == move.state,
+        moves.c.owner == move.owner,
+        moves.c.owner_epoch == move.owner_epoch,
+    )
+    return connection.execute(sa.select(moves.c.uuid).where(*mine).with_for_update()).first() is not None
+
+
+# The ends of instances
+
+
+def end_moves_of(connection: Connection, rows: Collection[Row], at: float, reason: str) -> None:
+    """End the moves of instances that end, and order the other host of each to destroy what it has.
+
+    ``rows``: the columns `roost.state.cell_database.rows.PRESENT` of the instances, locked. The instances
+    stay locked by their moves, whose claims are freed with theirs.
+    """
+    of_moves = {row.move: row for row in rows if row.move is not None}
+    if not of_moves:
+        return
+    given = []
+    for some in in_batches(sorted(of_moves)):
+        for found in connection.execute(_NAMED.with_for_update(), {"uuids": some}).all():
+            move, row = move_of(found), of_moves[found.uuid]
+            if move.state in ENDED:
+                continue
+            other = other_place(move, row.attempt)
+            if other is not None:
+                given.append(DestroyOrder(move.instance, other.attempt, other.host))
+            enter(connection, move, DELETED, at, reason=reason)
+    give_orders(given, at)(connection)
+
+
+# For all that write moves
+
+
+def locked_instance(connection: Connection, uuid: str) -> Instance | None:
+    """Lock an instance; returns it, None if it is not here."""
+    row = connection.execute(_INSTANCE, {"key": uuid}).one_or_none()
+    return None if row is None else instance_of(row)
+
+
+def locked_move(connection: Connection, uuid: str) -> Move | None:
+    """Lock an instance, then its move; returns the move, None if it is unknown or its instance is gone."""
+    of = connection.execute(sa.select(moves.c.instance_uuid).where(moves.c.uuid == uuid)).scalar()
+    if of is None:
+        return None
+    locked_instance(connection, of)
+    row = connection.execute(_NAMED.with_for_update(), {"uuids": [uuid]}).one_or_none()
+    return None if row is None else move_of(row)
+
+
+_INSTANCE = INSTANCES.where(instances.c.uuid == sa.bindparam("key")).with_for_update()
+
+
+def enter(
+    connection: Connection,
+    move: Move,
+    state: str,
+    at: float,
+    *,
+    host: str | None = None,
+    reason: str | None = None,
+    **values: Any,
+) -> bool:
+    """Let a move, which is locked, enter a state from the one that it has. Returns whether it had that.
+
+    ``host``: the target of a new attempt. ``values``: further columns.
+    """
+    if reason is not None:
+        reason = clean_text(reason, MOST_OF_REASON)
+        values["reason"] = reason
+    step = _JSON.encode(MoveStep(state, at, host, reason)).decode() + "\n"
+    changed = (
+        sa.update(moves)
+        .where(moves.c.uuid == move.uuid, moves.c.state == move.state)
+        .values(
+            state=state,
+            changed_at=at,
+            owner=None,
+            history=moves.c.history + sa.literal(step, sa.Text),
+            **values,
+        )
+    )
+    return connection.execute(changed).rowcount > 0
+
+
+def tell_instance(
+    connection: Connection, uuid: str, at: float, told: str, place: MovePlace, reason: str | None = None
+) -> None:
+    """Add a transition of a move to the history of an instance that is locked."""
+    line = transition_line(
+        Transition(
+            state=told,
+            at=at,
+            attempt=place.attempt,
+            host=place.host,
+            node=place.node,
+            ordinal=place.selection.ordinal,
+            reason=reason,
+        )
+    )
+    of_it = instances.c.uuid == uuid
+    connection.execute(sa.update(instances).where(of_it).values(history=with_line(line, MOST_OF_GUESTS)))
+    note_changes(connection, [uuid], line)
+
+
+def put_on(connection: Connection, move: Move, place: MovePlace, selection: Selection, at: float) -> None:
+    """Put an instance, which is locked, on a host of its move. ``selection``: what it holds."""
+    values = {
+        "host": place.host,
+        "node": place.node,
+        "attempt": place.attempt,
+        "selection": selection_text(selection),
+        "alternates": "[]",
+        "reason": None,
+        "state": ACTIVE,
+        "changed_at": at,
+    }
+    connection.execute(sa.update(instances).where(instances.c.uuid == move.instance).values(**values))
+    tell_instance(connection, move.instance, at, MOVED, place)
