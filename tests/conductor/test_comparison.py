@@ -2,12 +2,27 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from roost.conductor.comparison import ApiState, CellState, judge
 from roost.ledger import Held
 from roost.model.allocation import Consumer
-from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Instance
+from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Instance, Requester
+from roost.model.move import (
+    DONE,
+    FAILED_MOVE,
+    HOLDS_TARGET,
+    ON_TARGET,
+    REQUESTED,
+    RETRYING,
+    RETURNING,
+    REVERTED,
+    UNDOING,
+    Move,
+    MovePlace,
+)
+from roost.model.spec import Flavor, RequestSpec, Selection
 from roost.state.api_database.cell_mappings import CellMapping
 
 STATES = (ASSIGNED, ACTIVE, FAILED, ERROR, DELETING, DESTROYED)
@@ -161,3 +176,67 @@ def test_an_instance_that_was_accepted_is_placed_or_waits():
 def test_without_cells_there_is_nothing_to_compare_with():
     api = ApiState({"i": held("node-1")}, ROOTS, frozenset(), frozenset(), {}, frozenset(), {})
     assert list(judge(api, {})) == []
+
+
+def move_of(state, source="node-1", target="node-2"):
+    """A move of the instance from one node to another."""
+
+    def at(attempt, node):
+        return MovePlace(attempt, Selection(f"host-{node[-1]}", node, "cell1", {node: {"VCPU": 1}}, {}, 0.0))
+
+    return Move(
+        uuid="m",
+        instance="i",
+        kind="migrate",
+        state=state,
+        source=at(1, source),
+        spec=RequestSpec(project_id="project", user_id="user", flavor=Flavor("small", 1, 1)),
+        by=Requester("user", "project", "req"),
+        began=0.0,
+        changed_at=0.0,
+        target=at(2, target),
+    )
+
+
+def found_of_move(state, *, on="host-1", instance_on=None, move_on=None):
+    """The findings about an instance that moves: kind and subject."""
+    row = msgspec.structs.replace(instance(ACTIVE, on, f"node-{on[-1]}"), move="m")
+    claims = {"i": instance_on, "m": move_on}
+    api = ApiState(
+        claims={
+            uuid: held(node, consumer_type="INSTANCE" if uuid == "i" else "MIGRATION")
+            for uuid, node in claims.items()
+            if node is not None
+        },
+        roots=ROOTS,
+        sharing=frozenset({"pool"}),
+        waiting=frozenset(),
+        mappings={"i": "cell1"},
+        deleted=frozenset(),
+        cells={"cell1": "sqlite:///x"},
+    )
+    nodes = {"host-1": {"node-1"}, "host-2": {"node-2"}}
+    cells = {"cell1": CellState([row], nodes, {"m": move_of(state)})}
+    return [(each.kind, each.subject) for each in judge(api, cells)]
+
+
+@pytest.mark.parametrize("state", HOLDS_TARGET)
+def test_an_instance_that_moves_holds_the_target_and_its_move_the_source(state):
+    row = "host-1" if state in ON_TARGET else "host-2"
+    assert found_of_move(state, on=row, instance_on="node-2", move_on="node-1") == []
+    assert found_of_move(state, on=row, instance_on="node-1", move_on="node-1") == [
+        ("wrong-host", "instance i")
+    ]
+    assert found_of_move(state, on=row, instance_on="node-2") == [("missing-claim", "move m")]
+    assert found_of_move(state, on=row, instance_on="node-2", move_on="node-2") == [("wrong-host", "move m")]
+
+
+@pytest.mark.parametrize("state", [REQUESTED, RETRYING, RETURNING, UNDOING])
+def test_claims_that_a_conductor_is_about_to_exchange_are_not_judged(state):
+    for claims in ({"instance_on": "node-1"}, {"instance_on": "node-2", "move_on": "node-1"}):
+        assert found_of_move(state, **claims) == []
+
+
+@pytest.mark.parametrize("state", [DONE, REVERTED, FAILED_MOVE])
+def test_what_a_move_holds_after_its_end_has_leaked(state):
+    assert ("leaked-claim", "move m") in found_of_move(state, instance_on="node-1", move_on="node-2")

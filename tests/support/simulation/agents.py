@@ -35,7 +35,7 @@ class DriverService:
     def handle(self, asker: Process, call: ServiceCall) -> Any:
         """Tell at once what there is; do anything else after some time."""
         answer = getattr(self, call.method)
-        if call.method in ("prepare", "start", "destroy"):
+        if call.method in ("prepare", "start", "destroy", "stop", "start_again"):
             return Handling(asker, answer(asker.context, *call.arguments))
         return answer(*call.arguments)
 
@@ -80,6 +80,14 @@ class DriverService:
         await context.sleep(context.random.choice((0.01, 0.5)))
         self._go_on(instance.uuid, before)
         self._host.start(instance.uuid, instance.attempt)
+
+    async def stop(self, context: SimulatedContext, instance: str) -> None:
+        await context.sleep(context.random.choice((0.01, 0.5, 2.0)))
+        self._host.stop(instance)
+
+    async def start_again(self, context: SimulatedContext, instance: Instance) -> None:
+        await context.sleep(context.random.choice((0.01, 0.5)))
+        self._host.start_again(instance.uuid, instance.attempt)
 
     async def destroy(self, context: SimulatedContext, instance: str) -> None:
         self._ended[instance] += 1

@@ -1,5 +1,6 @@
 """A cloud in simulated time: super conductors, two cells and cell0, and users who ask and delete."""
 
+from collections.abc import Coroutine
 from itertools import count
 from typing import Any
 
@@ -10,9 +11,12 @@ from roost.agent.protocol.questions import Call
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
 from roost.conductor.backoff import CarryOptions
 from roost.conductor.history.timeline import actions_of
+from roost.conductor.moves.requests import find_move, request_move, settle_move
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
-from roost.model.instance import ERROR, BuildRequest, Instance
+from roost.model.instance import ERROR, BuildRequest, Instance, Requester
+from roost.model.move import Move, MoveRefused
+from roost.process.context import Context
 from roost.state.api_database.audit import LEASE, read_audit_state, read_findings, read_repairs
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.past import find_known
@@ -26,6 +30,7 @@ from roost.state.api_database.tables import (
 from roost.state.cell_database.history import read_history
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.state.leases import Tenure, keep_lease, watch_leases
+from roost.storage import StorageError
 from support.clouds import spec
 from support.simulation.cell_world import ALL, STORM
 from support.simulation.network import Handling
@@ -56,10 +61,24 @@ KINDS = {
     "reshapes": Kind(
         STORM, ("reshape", "reshape", "reshape", "crash_super", "crash"), 6, failing=0.3, seconds=45.0
     ),
+    "moves": Kind(STORM, failing=0.2, deletes=0.2, moves=1.0, unstoppable=0.1, seconds=40.0),
+    "moves under crashes": Kind(
+        PAUSES,
+        ("crash_super", "crash", "crash", "crash_agent", "stop", "stop_agent", "cut_off", "cut_off_agent"),
+        8,
+        failing=0.2,
+        seconds=50.0,
+        deletes=0.3,
+        moves=1.0,
+        unstoppable=0.1,
+    ),
     "everything": Kind(
         STORM, (*ALL, "crash_super", "stop_super", "cut_off_super"), 8, failing=0.2, seconds=45.0
     ),
 }
+
+
+OPERATOR = Requester("operator", "admin", "req-move")
 
 
 class Accept(Call[bool], frozen=True):
@@ -72,6 +91,22 @@ class Delete(Call[frozenset[str]], frozen=True):
     """A user deletes instances; answers those that are known."""
 
     uuids: tuple[str, ...]
+
+
+class Migrate(Call[Move | MoveRefused | None], frozen=True):
+    """An operator moves an instance. ``confirms``: without another word."""
+
+    uuid: str
+    instance: str
+    confirms: bool = True
+    to_host: str | None = None
+
+
+class Settle(Call[Move | MoveRefused | None], frozen=True):
+    """An operator confirms a move, or reverts it."""
+
+    uuid: str
+    confirm: bool
 
 
 class Refused(Exception):
@@ -117,20 +152,46 @@ class ConductorsService:
         up = [process for process in self._world.supers if process.up]
         process = self._world.random.choice(up or self._world.supers)
         working = process.memory.get("working")
-        return Handling(process, self._answer(working, question) if working else process.context.sleep(0.0))
+        if not working:
+            return Handling(process, process.context.sleep(0.0))
+        return Handling(process, self._answer(process.context, working, question))
 
     def unreachable(self, unknown: bool) -> Exception:
         """What a user sees."""
         return Refused()
 
-    async def _answer(self, working: RequestWorker, question: Any) -> Any:
+    async def _answer(self, context: Context, working: RequestWorker, question: Any) -> Any:
         match question:
+            case Migrate(uuid, instance, confirms, to_host):
+                return await self._moved(
+                    request_move(
+                        context,
+                        uuid=uuid,
+                        instance=instance,
+                        kind="migrate",
+                        by=OPERATOR,
+                        to_host=to_host,
+                        confirms=confirms,
+                    )
+                )
+            case Settle(uuid, confirm):
+                return await self._moved(self._settled(context, uuid, confirm))
             case Accept(request):
                 await working.accept(request)
                 return True
             case Delete(uuids):
                 return frozenset(await working.delete(uuids))
         raise AssertionError(f"conductors are not asked {question!r}")
+
+    async def _settled(self, context: Context, uuid: str, confirm: bool) -> Move | MoveRefused | None:
+        found = await find_move(context, self._world.cells, uuid)
+        return None if found is None else await settle_move(context, found[0], uuid, confirm=confirm)
+
+    async def _moved(self, answer: Coroutine[Any, Any, Move | MoveRefused | None]) -> Any:
+        try:
+            return await answer
+        except StorageError as error:
+            raise Refused from error
 
 
 class CloudWorld(World):
@@ -223,6 +284,9 @@ class CloudWorld(World):
             self.network.note("user", "is promised", *uuids)
             self.accepted.update(uuids)
             self.doubtful.difference_update(uuids)
+        for uuid in uuids:
+            if self.kind.moves and random.random() < self.kind.moves:
+                self._user.run(f"operator of {uuid}", self._operate(uuid))
         gone = tuple(uuid for uuid in uuids if random.random() < self.kind.deletes)
         if not gone:
             return
@@ -238,6 +302,33 @@ class CloudWorld(World):
                 self.network.note("user", "is promised the end of", *sorted(known))
                 self.deleted.update(known)
             break
+
+    async def _operate(self, uuid: str) -> None:
+        """Move an instance once or twice, and say what is to become of the move, or leave it open."""
+        random, context = self.random, self._user.context
+        for number in range(random.choice((1, 2))):
+            await context.sleep(random.choice((0.1, 3.0, 12.0)))
+            move, confirms = f"move{number}-{uuid}", random.random() < 0.5
+            answer = await self._ask_again(Migrate(move, uuid, confirms))
+            if not isinstance(answer, Move) or confirms:
+                continue
+            await context.sleep(random.choice((5.0, 20.0, 40.0)))
+            if random.random() < 0.8:
+                await self._ask_again(Settle(move, random.random() < 0.4))
+
+    async def _ask_again(self, question: Any) -> Any:
+        """The answer to a question that is asked until it is allowed, or often enough."""
+        random, context = self.random, self._user.context
+        for _ in range(6):
+            try:
+                answer = await context.ask(CONDUCTORS, question)
+            except Exception:
+                await context.sleep(random.choice((0.1, 3.0)))
+                continue
+            if isinstance(answer, Move):
+                return answer
+            await context.sleep(4.0)
+        return None
 
     # What was promised
 

@@ -6,6 +6,8 @@ import msgspec
 import sqlalchemy as sa
 
 from roost.agent.protocol.questions import Confirm, Poll
+from roost.conductor.agent_endpoint.transactions import StorePoll
+from roost.model.move import CLEANING, FREEING
 from roost.state.api_database.build_requests import (
     FinishRequest,
     MapInstances,
@@ -15,7 +17,8 @@ from roost.state.api_database.build_requests import (
 from roost.state.api_database.tables import build_requests, instance_mappings
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
-from roost.state.cell_database.tables import fences
+from roost.state.cell_database.moves import take_target
+from roost.state.cell_database.tables import fences, moves
 from support.simulation.world import Faults
 from support.works import is_of
 
@@ -89,6 +92,50 @@ def _no_count(_: str, question: Any) -> Any:
     return question
 
 
+class WithoutMoveOwners(msgspec.Struct, frozen=True):
+    """A write for a move that nobody owns alone: whoever writes is its owner, in whatever state it is."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        move = self.work.options["move"]
+        mine = {"owner": move.owner, "owner_epoch": move.owner_epoch, "state": move.state}
+        connection.execute(sa.update(moves).where(moves.c.uuid == move.uuid).values(mine))
+        return self.work(connection)
+
+
+def _no_move_owner(_: str, work: Any) -> Any:
+    return WithoutMoveOwners(work) if is_of(work, take_target) else work
+
+
+def _no_migration(_: str, question: Any) -> Any:
+    """Have a claim replace what an instance holds, so that nobody holds the source's room."""
+    if getattr(question, "method", None) != "select_destinations" or not question.arguments[0].handed:
+        return question
+    request = question.arguments[0]
+    generations = {uuid: each.generation for uuid, each in request.handed.items()}
+    replaced = msgspec.structs.replace(request, handed={}, generations=generations)
+    return question._replace(arguments=(replaced,))
+
+
+class FreedTooEarly(msgspec.Struct, frozen=True):
+    """A poll after which the moves are freed whose source has still to destroy its guest."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        done = self.work(connection)
+        connection.execute(sa.update(moves).where(moves.c.state == CLEANING).values(state=FREEING))
+        return done
+
+
+def _freed_too_early(_: str, work: Any) -> Any:
+    return FreedTooEarly(work) if isinstance(work, StorePoll) else work
+
+
+NO_MOVE_OWNER = Faults(work=_no_move_owner)
+NO_MIGRATION = Faults(question=_no_migration)
+FREED_TOO_EARLY = Faults(work=_freed_too_early)
 NO_FENCE = Faults(work=_no_fence)
 NO_TOMBSTONE = Faults(work=_no_tombstone)
 NO_OWNER = Faults(work=_no_owner)

@@ -27,6 +27,7 @@ from roost.scheduler.gateways.local import Decide, UseAlternate
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Plugins
+from roost.scheduler.request.places import ignored, places_of
 from roost.scheduler.request.scheduling_request import HostRequest, PlacementQueries, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.replacement import AlternateRequest, Replacement, ReplacementRequest
@@ -231,7 +232,10 @@ class SimulatedPlacement:
         self.runs += 1
         run, seed = f"run-{self.runs}", self.random.getrandbits(32)
         request = msgspec.structs.replace(request, run=run)
-        return SchedulingRequest.of(request, PlacementQueries(_QUERY), _OPTIONS, NOW, seed=seed)
+        places = (*ignored(request.spec, self.table), *places_of(request.spec, self.table))
+        return SchedulingRequest.of(
+            request, PlacementQueries(_QUERY, places=places), _OPTIONS, NOW, seed=seed
+        )
 
 
 class _Ledger:

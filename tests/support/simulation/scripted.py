@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from roost.model.instance import BuildRequest, Instance
+from roost.model.move import Move
 from support.clouds import spec
-from support.simulation.cloud_world import CONDUCTORS, Accept, CloudWorld, Delete
+from support.simulation.cloud_world import CONDUCTORS, Accept, CloudWorld, Delete, Migrate, Settle
 from support.simulation.network import BrokenPromise
 from support.simulation.process import Process
 from support.simulation.world import ACTS, Faults, Kind
@@ -39,7 +40,9 @@ class Scripted(CloudWorld):
     ) -> None:
         kind = Kind(build_seconds=build_seconds, fails_over=fails_over)
         super().__init__(kind, seed, faults, requests=0, **named)
-        self._requests_made = 0
+        self._requests_made = self._moves_made = 0
+        self.answers: list[Any] = []
+        """The answers to users, in order."""
         self._waiting = waiting
         self._user.start()
 
@@ -97,8 +100,39 @@ class Scripted(CloudWorld):
         self.deleted.update(uuids)
         self._user.run(f"deletes{self.loop.now}", self._insist(Delete(uuids)))
 
+    def migrate(self, uuid: str, *, confirms: bool = True, to_host: str | None = None) -> str:
+        """An operator moves an instance; returns the uuid of the move."""
+        self._moves_made += 1
+        move = f"move{self._moves_made}"
+        self._user.run(f"moves{self._moves_made}", self._insist(Migrate(move, uuid, confirms, to_host)))
+        return move
+
+    def confirm(self, move: str) -> None:
+        """An operator confirms a move."""
+        self._user.run(f"confirms {move}", self._insist(Settle(move, True)))
+
+    def revert(self, move: str) -> None:
+        """An operator reverts a move."""
+        self._user.run(f"reverts {move}", self._insist(Settle(move, False)))
+
+    def move(self, uuid: str) -> Move:
+        """A move, in whatever cell it is."""
+        return next(found[uuid] for cell in self.cells if uuid in (found := self.moves(cell)))
+
+    def wait_for_move(self, uuid: str, *states: str, seconds: float = 90.0) -> Move:
+        """Wait until a move is in one of some states. Raises: `BrokenPromise` after ``seconds``."""
+        until = self.loop.now + seconds
+        found: Move | None = None
+        while self.loop.now < until:
+            found = next((all_[uuid] for cell in self.cells if uuid in (all_ := self.moves(cell))), None)
+            if found is not None and found.state in states:
+                return found
+            # Some states last for a hundredth of a second.
+            self.wait(0.01)
+        raise BrokenPromise(f"{uuid} is not {states} after {seconds:g} s but {found}")
+
     async def _insist(self, question: Any) -> None:
-        await self._user.context.ask(CONDUCTORS, question)
+        self.answers.append(await self._user.context.ask(CONDUCTORS, question))
 
     # What happens
 

@@ -17,11 +17,24 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, routines_of
 from roost.conductor.cell_work import CellQueue
 from roost.conductor.time_limits import TimeLimits
-from roost.model.instance import ACTIVE, ASSIGNED, ERROR, LOST, RESHAPED, UNSETTLED, Instance
+from roost.model.instance import (
+    ACTIVE,
+    ASSIGNED,
+    ERROR,
+    LOST,
+    MOVED,
+    MOVING,
+    OF_MOVES,
+    RESHAPED,
+    UNSETTLED,
+    Instance,
+)
+from roost.model.move import ENDED, SWITCHED, Move
 from roost.model.names import provider_uuid
 from roost.state.api_database.tables import API
 from roost.state.cell_database.history import StoredHistory, read_history
 from roost.state.cell_database.host_work import hosts_with_orders
+from roost.state.cell_database.moves import MoveFilter, list_moves
 from roost.state.cell_database.reshapes import read_reshape_marks
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
@@ -67,6 +80,8 @@ class Kind(NamedTuple):
     ``failing``: the share of builds that fail. ``build_seconds``: their time limit. ``seconds``: the length
     of the storm. ``deletes``: the share of instances that are deleted in it. ``fails_over``: databases go
     back to an earlier state, and what they lose may have been promised: only harm is checked for then.
+    ``moves``: the share of instances that an operator moves. ``unstoppable``: the share of guests that cannot
+    be stopped, or started again.
     """
 
     weather: Weather = CALM
@@ -76,6 +91,8 @@ class Kind(NamedTuple):
     build_seconds: float = 30.0
     seconds: float = 25.0
     deletes: float = 0.4
+    moves: float = 0.0
+    unstoppable: float = 0.0
     fails_over: bool = False
 
 
@@ -164,6 +181,7 @@ class World:
         self.placement.add_host(name, node, cell, hosts.VCPUS)
         host = Host(name, node, cell, self.guests, self.random, self.network.note)
         host.failing = self.kind.failing
+        host.unstoppable = self.kind.unstoppable
         process = Process(f"{name}-agent", self.network, lambda process: begin_agent(process, host))
         process.services[DRIVER] = DriverService(host)
         process.services[STATE] = StateService(host)
@@ -251,7 +269,7 @@ class World:
         for database in self.network.databases.values():
             database.up = True
         for host in self.guests.hosts.values():
-            host.failing = 0.0
+            host.failing = host.unstoppable = 0.0
         for process in self.processes:
             process.go_on()
             process.start()
@@ -268,10 +286,22 @@ class World:
             and all(self.is_shaped(host) for host in self.guests.hosts.values())
         )
 
+    def moves(self, cell: str) -> dict[str, Move]:
+        """All moves of a cell, also those that have ended."""
+        found: list[Move] = self.read(f"cell/{cell}", list_moves(MoveFilter(), 1000))
+        return {each.uuid: each for each in found}
+
     def _is_settled(self, row: Instance) -> bool:
         """Whether an instance is in a state that lasts. Of a guest that vanished its host has yet to tell."""
         vanished = row.state == ACTIVE and not self.guests.running(row.uuid)
-        return row.state not in UNSETTLED and not vanished
+        return row.state not in UNSETTLED and not vanished and not self._is_moving(row)
+
+    def _is_moving(self, row: Instance) -> bool:
+        """Whether a move of an instance goes on by itself."""
+        if row.move is None:
+            return False
+        moves = {uuid: each for cell in self.cells for uuid, each in self.moves(cell).items()}
+        return moves[row.move].state != SWITCHED
 
     def is_shaped(self, host: Host) -> bool:
         """Whether placement has the providers of a host, and its CPUs, where its driver has them."""
@@ -396,6 +426,7 @@ class World:
                 self._check_row(row)
                 self._check_history(cell, row)
         self.check_known(rows)
+        waiting = self._check_moves(rows)
         known = self.accepted | self.doubtful | self.deleted
         consumers = self.placement.consumers()
         for uuid in known - rows.keys():
@@ -405,13 +436,39 @@ class World:
             promise(not self.guests.running(uuid), f"{uuid} is gone and runs")
         for uuid in rows.keys() & self.deleted:
             raise BrokenPromise(f"{uuid} is deleted and is {rows[uuid].state}")
-        strange = consumers.keys() - known - {placement.FOREIGN}
+        strange = consumers.keys() - known - waiting.keys() - {placement.FOREIGN}
         promise(not strange, f"consumers without an instance: {strange}")
         self.check_foreign()
         for host in self.guests.hosts.values():
             strange = host.guests.keys() - known - {hosts.FOREIGN}
             promise(not strange, f"guests without an instance on {host.name}: {strange}")
             self._check_providers(host)
+
+    def _check_moves(self, rows: dict[str, Instance]) -> dict[str, Move]:
+        """Check that moves have ended, or wait for a word; returns those that wait.
+
+        Raises: `BrokenPromise`.
+        """
+        waiting: dict[str, Move] = {}
+        for cell in self.cells:
+            for uuid, move in self.moves(cell).items():
+                row = rows.get(move.instance)
+                held = self.placement.held(uuid)
+                if move.state == SWITCHED:
+                    promise(row is not None and row.move == uuid, f"{move} waits, but its instance is {row}")
+                    promise(held is not None, f"{move} holds nothing")
+                    assert held is not None
+                    roots = {self.placement.root(provider) for provider in held.allocations}
+                    promise(roots == {move.source.node}, f"{move} holds {held}")
+                    waiting[uuid] = move
+                    continue
+                promise(move.state in ENDED, f"a move is {move.state} for ever: {move}")
+                promise(row is None or row.move != uuid, f"{row} is locked by a move that is over: {move}")
+                promise(held is None, f"{move} is over and holds {held}")
+        kept = {(each.source.host, each.instance, each.source.attempt) for each in waiting.values()}
+        there = {(host.name, *each) for host in self.guests.hosts.values() for each in host.stopped.items()}
+        promise(there == kept, f"stopped guests {there}, and moves that wait keep {kept}")
+        return waiting
 
     def check_harmless(self) -> None:
         """Check what must be kept whatever databases have lost. Raises: `BrokenPromise`.
@@ -443,15 +500,17 @@ class World:
     def _check_history(self, cell: str, row: Instance) -> None:
         """Check that the history of an instance has all attempts, in order, and ends with its state."""
         found: StoredHistory = self.read(f"cell/{cell}", read_history(row.uuid))
-        told = [each.state for each in found.transitions if each.state != RESHAPED]
+        told = [each.state for each in found.transitions if each.state not in (RESHAPED, *OF_MOVES)]
         promise(told[-1] == row.state, f"{row.uuid} is {row.state} and its history is {told}")
         promise(found.complete, f"the history of {row.uuid} is not complete: {told}")
-        attempts = [each for each in found.transitions if each.state == ASSIGNED]
-        numbers = [each.attempt for each in attempts]
-        promise(numbers == [*range(1, row.attempt + 1)], f"{row.uuid} has the attempts {numbers}")
-        if attempts:
+        numbers = [each.attempt for each in found.transitions if each.state in (ASSIGNED, MOVING)]
+        promise(numbers == [*range(1, len(numbers) + 1)], f"{row.uuid} has the attempts {numbers}")
+        places = [each for each in found.transitions if each.state in (ASSIGNED, MOVED)]
+        if places:
+            last = places[-1]
             promise(told[0] == ASSIGNED, f"the history of {row.uuid} begins with {told[0]}")
-            promise(attempts[-1].host == row.host, f"{row.uuid} is on {row.host}, not {attempts[-1].host}")
+            promise(last.host == row.host, f"{row.uuid} is on {row.host}, not {last.host}")
+            promise(last.attempt == row.attempt, f"{row.uuid} has attempt {row.attempt}, not {last.attempt}")
 
     def _check_row(self, row: Instance) -> None:
         running = self.guests.running(row.uuid)

@@ -1,0 +1,336 @@
+"""Moves of instances in a cloud of several conductors, cells and agents: step by step, and drawn.
+
+Where a rule keeps something from going wrong, the schedule is played without the rule too, and must break a
+promise then.
+"""
+
+from contextlib import contextmanager
+
+import pytest
+
+from roost.model.instance import ACTIVE
+from roost.model.move import (
+    CLEANING,
+    CONTINUING,
+    DELETED,
+    DISCARDING,
+    DONE,
+    FAILED_MOVE,
+    FREEING,
+    PREPARING,
+    REQUESTED,
+    RESUMING,
+    RETRYING,
+    REVERTED,
+    REVERTING,
+    STARTING,
+    STOPPED,
+    STOPPING,
+    SWITCHED,
+    UNDOING,
+    MoveRefused,
+)
+from roost.state.cell_database.building import ended_attempts_of
+from roost.state.cell_database.deletions import give_up_on_host
+from roost.state.cell_database.history import read_history
+from roost.state.cell_database.moves import read_steps, take_target
+from support.seeds import nightly_seed
+from support.simulation import faults
+from support.simulation.cloud_world import KINDS, CloudWorld
+from support.simulation.scripted import NONE, Scripted, found
+from support.simulation.seeds import simulate
+
+ONE = "instance0"
+SCHEDULES = 16
+"""Of each kind, in every run."""
+
+FORTH = (REQUESTED, PREPARING, STOPPING, STOPPED, STARTING, SWITCHED, CLEANING, FREEING)
+BACK = (REVERTING, RESUMING, UNDOING, DISCARDING, FREEING)
+
+
+@contextmanager
+def cloud_of_one(faults=NONE, seed=1, **named):
+    """A cloud of a cell with three hosts, and one instance."""
+    with Scripted(faults, seed, **{"cells": ("c1",), "hosts": 3} | named) as cloud:
+        cloud.request(ONE)
+        cloud.wait_for(ONE, ACTIVE)
+        yield cloud
+
+
+def play(script):
+    """Play a script with no fault in it, with some seeds."""
+    for seed in range(3):
+        script(NONE, seed)
+
+
+def test_an_instance_moves_and_the_source_gives_its_room_away_last():
+    with cloud_of_one() as cloud:
+        before = cloud.row(ONE)
+        move = cloud.migrate(ONE)
+        cloud.wait_for_move(move, STOPPING)
+        assert cloud.row(ONE).host == before.host
+        assert cloud.placement.held(move).allocations == before.selection.allocations
+        cloud.wait_for_move(move, CLEANING)
+        assert cloud.placement.held(move).allocations == before.selection.allocations
+        ended = cloud.wait_for_move(move, DONE)
+        row = cloud.row(ONE)
+        assert (row.host, row.attempt, row.move) == (ended.target.host, 2, None) != (before.host, 1, None)
+        steps = [each.state for each in cloud.read("cell/c1", read_steps(move))]
+        assert steps == [*FORTH, DONE]
+        told = [each.state for each in cloud.read("cell/c1", read_history(ONE)).transitions]
+        assert told == ["assigned", "starting", "active", "moving", "moved"]
+        cloud.finish()
+
+
+def test_a_move_waits_for_its_word_and_can_be_reverted_or_confirmed_twice():
+    for word, end, host in (("confirm", DONE, "target"), ("revert", REVERTED, "source")):
+        with cloud_of_one() as cloud:
+            move = cloud.migrate(ONE, confirms=False)
+            waiting = cloud.wait_for_move(move, SWITCHED)
+            cloud.wait(60.0)
+            assert cloud.move(move) == waiting
+            for _ in range(2):
+                getattr(cloud, word)(move)
+            cloud.wait_for_move(move, end)
+            assert cloud.row(ONE).host == getattr(waiting, host).host
+            assert not [each for each in cloud.answers if isinstance(each, MoveRefused)]
+            # The other word comes too late.
+            getattr(cloud, "revert" if word == "confirm" else "confirm")(move)
+            cloud.wait(5.0)
+            assert isinstance(cloud.answers[-1], MoveRefused)
+            cloud.finish()
+
+
+def test_an_instance_that_moved_back_moves_again_as_a_new_attempt():
+    with cloud_of_one() as cloud:
+        first = cloud.migrate(ONE, confirms=False)
+        cloud.wait_for_move(first, SWITCHED)
+        cloud.revert(first)
+        cloud.wait_for_move(first, REVERTED)
+        assert cloud.row(ONE).attempt == 1
+        second = cloud.migrate(ONE)
+        cloud.wait_for_move(second, DONE)
+        assert cloud.row(ONE).attempt == 3
+        assert [each.result for each in cloud.read("cell/c1", ended_attempts_of(ONE))] == [REVERTED]
+        cloud.finish()
+
+
+def test_only_one_move_of_an_instance_is_under_way_and_only_an_active_one_moves():
+    with cloud_of_one() as cloud:
+        move = cloud.migrate(ONE)
+        cloud.wait_for_move(move, PREPARING)
+        cloud.migrate(ONE)
+        cloud.migrate("nobody")
+        cloud.wait(1.0)
+        assert [each.reason for each in cloud.answers if isinstance(each, MoveRefused)] == [
+            f"move {move} of the instance is under way"
+        ]
+        assert None in cloud.answers
+        cloud.wait_for_move(move, DONE)
+        cloud.finish()
+
+
+def test_a_target_that_fails_is_followed_by_an_alternate_and_the_source_runs_on():
+    with cloud_of_one() as cloud:
+        cloud.fail(ONE, 2)
+        move = cloud.migrate(ONE)
+        cloud.wait_for_move(move, RETRYING)
+        assert cloud.guests.running(ONE) == [(cloud.row(ONE).host, 1)]
+        cloud.wait_for_move(move, DONE)
+        assert cloud.row(ONE).attempt == 3
+        cloud.finish()
+
+
+def test_without_a_target_left_the_instance_stays_and_holds_what_it_held():
+    with cloud_of_one() as cloud:
+        before = cloud.row(ONE)
+        cloud.fail(ONE, 2, 3)
+        move = cloud.migrate(ONE)
+        ended = cloud.wait_for_move(move, FAILED_MOVE)
+        assert "No more IP addresses" in ended.reason
+        row = cloud.row(ONE)
+        assert (row.host, row.attempt, row.move) == (before.host, 1, None)
+        assert cloud.placement.held(ONE).allocations == before.selection.allocations
+        cloud.finish()
+
+
+def test_without_a_host_that_has_room_the_reason_is_the_scheduler_s():
+    with cloud_of_one(hosts=1) as cloud:
+        move = cloud.migrate(ONE)
+        assert "No valid host" in cloud.wait_for_move(move, FAILED_MOVE).reason
+        cloud.finish()
+
+
+def test_a_requested_host_is_the_target():
+    with cloud_of_one() as cloud:
+        to = sorted(cloud.guests.hosts.keys() - {cloud.row(ONE).host})[0]
+        cloud.wait_for_move(cloud.migrate(ONE, to_host=to), DONE)
+        assert cloud.row(ONE).host == to
+        cloud.finish()
+
+
+def test_a_source_that_cannot_stop_its_guest_keeps_it_running():
+    with cloud_of_one() as cloud:
+        for host in cloud.guests.hosts.values():
+            host.unstoppable = 1.0
+        move = cloud.migrate(ONE)
+        ended = cloud.wait_for_move(move, FAILED_MOVE, seconds=2_000.0)
+        assert ended.reason == "the source has not stopped its guest within the time limit"
+        assert cloud.guests.running(ONE) == [(ended.source.host, 1)]
+        cloud.finish()
+
+
+def test_a_revert_whose_source_cannot_start_leaves_the_instance_on_the_target():
+    with cloud_of_one() as cloud:
+        move = cloud.migrate(ONE, confirms=False)
+        waiting = cloud.wait_for_move(move, SWITCHED)
+        cloud.guests.hosts[waiting.source.host].unstoppable = 1.0
+        cloud.revert(move)
+        cloud.wait_for_move(move, CONTINUING, seconds=2_000.0)
+        again = cloud.wait_for_move(move, SWITCHED)
+        assert "cannot start its guest" in again.reason
+        assert cloud.guests.running(ONE) == [(waiting.target.host, 2)]
+        cloud.finish()
+
+
+@pytest.mark.parametrize("state", [*FORTH, *BACK])
+def test_a_deletion_wins_in_each_state(state):
+    back = state in BACK and state != FREEING
+    for seed in range(2):
+        with cloud_of_one(seed=seed) as cloud:
+            move = cloud.migrate(ONE, confirms=not back and state != SWITCHED)
+            if back:
+                cloud.wait_for_move(move, SWITCHED)
+                cloud.revert(move)
+            cloud.wait_for_move(move, state)
+            cloud.delete(ONE)
+            cloud.wait_for_move(move, DELETED)
+            cloud.finish()
+
+
+@pytest.mark.parametrize("state", [PREPARING, STOPPED, SWITCHED, RESUMING, DISCARDING])
+@pytest.mark.parametrize("whose", ["source", "target"])
+def test_an_agent_that_dies_in_the_middle_goes_on_when_it_is_back(whose, state):
+    back = state in BACK
+    with cloud_of_one() as cloud:
+        move = cloud.migrate(ONE, confirms=False)
+        if back:
+            cloud.wait_for_move(move, SWITCHED)
+            cloud.revert(move)
+        now = cloud.wait_for_move(move, state)
+        agent = cloud.process(f"{getattr(now, whose).host}-agent")
+        agent.crash()
+        cloud.loop.after(10.0, agent.start)
+        cloud.wait_for_move(move, REVERTED if back else SWITCHED)
+        cloud.finish()
+
+
+def test_a_host_that_an_operator_gives_up_ends_what_moves_there():
+    for whose, end in (("target", DONE), ("source", DELETED)):
+        with cloud_of_one(build_seconds=600.0) as cloud:
+            cloud.build_in(5.0)
+            move = cloud.migrate(ONE)
+            now = cloud.wait_for_move(move, PREPARING)
+            host = getattr(now, whose).host
+            cloud.process(f"{host}-agent").crash()
+            gone = give_up_on_host(host=host, reason="it burnt", at=0.0, cell="c1")
+            cloud.network.databases["cell/c1"].run(gone, True)
+            for guest in [*cloud.guests.hosts[host].guests]:
+                if guest == ONE:
+                    cloud.guests.hosts[host].destroy(guest)
+            assert cloud.wait_for_move(move, end).reason in (None, "it burnt")
+            cloud.finish()
+
+
+def test_a_source_that_does_not_answer_ends_the_move_within_the_limit_of_builds():
+    with cloud_of_one(build_seconds=20.0) as cloud:
+        source = cloud.process(f"{cloud.row(ONE).host}-agent")
+        cloud.build_in(1.0)
+        move = cloud.migrate(ONE)
+        cloud.wait_for_move(move, PREPARING)
+        source.crash()
+        cloud.wait(60.0)
+        assert "source has not stopped" in cloud.move(move).reason
+        assert cloud.guests.running(ONE) == [(cloud.row(ONE).host, 1)]
+        source.start()
+        cloud.wait_for_move(move, FAILED_MOVE)
+        cloud.finish()
+
+
+# Rules, and what goes wrong without them
+
+
+def a_move_waits_to_be_confirmed(faults, seed):
+    with cloud_of_one(faults, seed) as cloud:
+        cloud.wait_for_move(cloud.migrate(ONE, confirms=False), SWITCHED)
+        cloud.finish()
+
+
+def test_without_a_consumer_of_its_own_a_move_holds_nothing_on_the_source():
+    play(a_move_waits_to_be_confirmed)
+    assert "holds nothing" in found(a_move_waits_to_be_confirmed, faults.NO_MIGRATION)
+
+
+def a_source_is_slow_to_stop(faults, seed):
+    with cloud_of_one(faults, seed, build_seconds=60.0) as cloud:
+        source = cloud.process(f"{cloud.row(ONE).host}-agent")
+        cloud.build_in(0.5)
+        move = cloud.migrate(ONE)
+        cloud.wait_for_move(move, PREPARING, STOPPING)
+        source.stop()
+        cloud.wait(20.0)
+        source.go_on()
+        cloud.wait_for_move(move, DONE, FAILED_MOVE)
+        cloud.finish()
+
+
+def test_a_target_starts_nothing_before_the_source_has_stopped():
+    play(a_source_is_slow_to_stop)
+    assert "while it runs as" in found(a_source_is_slow_to_stop, faults.NO_CONFIRMATION)
+
+
+def a_source_is_away_when_its_move_is_confirmed(faults, seed):
+    with cloud_of_one(faults, seed) as cloud:
+        move = cloud.migrate(ONE, confirms=False)
+        waiting = cloud.wait_for_move(move, SWITCHED)
+        source = cloud.process(f"{waiting.source.host}-agent")
+        source.crash()
+        cloud.confirm(move)
+        cloud.wait(30.0)
+        cloud.loop.after(0.0, source.start)
+        cloud.wait_for_move(move, DONE)
+        cloud.finish()
+
+
+def test_the_source_s_room_is_freed_only_when_its_guest_is_gone():
+    play(a_source_is_away_when_its_move_is_confirmed)
+    assert found(a_source_is_away_when_its_move_is_confirmed, faults.FREED_TOO_EARLY)
+
+
+def a_conductor_comes_back_with_a_target_that_it_claimed_long_ago(faults, seed):
+    with cloud_of_one(faults, seed, conductors=2) as cloud:
+        cloud.pause_before(take_target, 40.0, "c1-conductor")
+        move = cloud.migrate(ONE)
+        cloud.wait(50.0)
+        cloud.wait_for_move(move, DONE, FAILED_MOVE)
+        cloud.finish()
+
+
+def test_of_two_owners_of_a_move_the_later_one_counts():
+    play(a_conductor_comes_back_with_a_target_that_it_claimed_long_ago)
+    assert found(a_conductor_comes_back_with_a_target_that_it_claimed_long_ago, faults.NO_MOVE_OWNER)
+
+
+# Drawn
+
+
+@pytest.mark.parametrize("kind", ["moves", "moves under crashes"])
+def test_every_promise_is_kept_in_every_schedule_with_moves(kind):
+    simulate(lambda seed: CloudWorld(KINDS[kind], seed, audits=seed % 4 == 0), range(SCHEDULES), kind)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["moves", "moves under crashes"])
+def test_every_promise_is_kept_in_every_schedule_with_moves_at_length(kind):
+    first = nightly_seed() * 1_000_000
+    simulate(lambda seed: CloudWorld(KINDS[kind], seed), range(first, first + 2_500), kind)
