@@ -321,6 +321,22 @@ def test_of_two_owners_of_a_move_the_later_one_counts():
     assert found(a_conductor_comes_back_with_a_target_that_it_claimed_long_ago, faults.NO_MOVE_OWNER)
 
 
+def a_claim_comes_after_the_move_has_found_no_host(faults, seed):
+    with cloud_of_one(faults, seed, conductors=2) as cloud:
+        blocked = cloud.placement.block(keep=cloud.row(ONE).node)
+        cloud.pause_before("select_destinations", 60.0, "c1-conductor")
+        move = cloud.migrate(ONE)
+        cloud.wait_for_move(move, FAILED_MOVE)
+        cloud.placement.free(blocked)
+        cloud.wait(90.0)
+        cloud.finish()
+
+
+def test_a_claim_that_comes_after_the_end_of_its_move_is_refused():
+    play(a_claim_comes_after_the_move_has_found_no_host)
+    assert found(a_claim_comes_after_the_move_has_found_no_host, faults.NO_FENCE_OF_MOVES)
+
+
 # Drawn
 
 

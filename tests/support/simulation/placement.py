@@ -32,6 +32,7 @@ from roost.scheduler.request.scheduling_request import HostRequest, PlacementQue
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.replacement import AlternateRequest, Replacement, ReplacementRequest
 from support.clouds import NOW, report
+from support.simulation.hosts import VCPUS
 
 T = TypeVar("T")
 
@@ -88,6 +89,23 @@ class SimulatedPlacement:
                 )
             )
         )
+
+    def block(self, keep: str) -> list[str]:
+        """Take all room of all nodes but one; returns the consumers that have it."""
+        blocked = []
+        for node in self.table.nodes:
+            held = [each.allocations.get(node, {}) for each in self.consumers().values()]
+            left = VCPUS - sum(each.get("VCPU", 0) for each in held)
+            if node and node != keep and left > 0:
+                blocked.append(f"blocker-of-{node}")
+                write = ConsumerWrite(
+                    consumer=blocked[-1],
+                    allocations={node: {"VCPU": left}},
+                    project_id="others",
+                    user_id="others",
+                )
+                self.run(WriteAllocations((write,)))
+        return blocked
 
     def tree(self, node: str) -> dict[str, str | None]:
         """The parent of each provider of a host, by name."""

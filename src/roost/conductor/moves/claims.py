@@ -177,10 +177,12 @@ async def _stay(context: CellConductorContext, work: OwnedWork[Move], move: Move
 
 
 async def _give_back(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
-    """Give the instance what it held on the source, and end the move."""
-    held = await _held(context, move)
-    if move.uuid in held:
-        held = await _handed_back(context, move, held)
+    """Give the instance what it held on the source, and end the move.
+
+    An instance that has handed over nothing is written too: a claim that an earlier owner of the move is yet
+    to make is refused then, as the instance is at another generation.
+    """
+    held = await _handed_back(context, move, await _held(context, move))
     holds = _selection(move.source, held.get(move.instance))
     end = go_on(move=move, to=FAILED_MOVE, at=context.clock(), holds=holds)
     await context.write(work.database, end)
@@ -248,14 +250,18 @@ async def _held(context: CellConductorContext, move: Move) -> dict[str, Held]:
 async def _handed_back(
     context: CellConductorContext, move: Move, held: Mapping[str, Held]
 ) -> dict[str, Held]:
-    """Give the instance what the move holds, and return what both hold then.
+    """Give the instance what the move holds, if it holds something, and return what both hold then.
 
-    Without a claim the instance was deleted: then nothing is written.
+    The instance is at another generation in any case. Without a claim it was deleted: then nothing is
+    written.
     """
-    there = held.get(move.instance)
-    if there is not None:
-        kept = held[move.uuid]
-        await context.placement.write_allocations((nothing_held(kept), _written(kept, there)))
+    there, kept = held.get(move.instance), held.get(move.uuid)
+    if there is None:
+        return dict(held)
+    writes = [_written(kept or there, there)]
+    if kept is not None:
+        writes.insert(0, nothing_held(kept))
+    await context.placement.write_allocations(writes)
     return await _held(context, move)
 
 
