@@ -19,7 +19,14 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.cell_work import CellQueue, warn, work_through
 from roost.conductor.context import AsyncioConductorContext, CellConductorContext, CellScheduler
 from roost.conductor.moves.claims import work_on_moves
-from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions, limit_moves, trim_past
+from roost.conductor.time_limits import (
+    TimeLimits,
+    confirm_moves,
+    limit_builds,
+    limit_deletions,
+    limit_moves,
+    trim_past,
+)
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
 from roost.process.context import Routine, lasting
@@ -83,6 +90,11 @@ def routines_of(
         lasting(context, "keep_working", lambda: keep_working(context, work, poll_seconds)),
         lasting(context, "limit_builds", lambda: limit_builds(context, work.cell, limits)),
         lasting(context, "limit_moves", lambda: limit_moves(context, work.cell, limits)),
+        *(
+            [lasting(context, "confirm_moves", lambda: confirm_moves(context, work.cell, limits))]
+            if limits.confirm_hours
+            else []
+        ),
         lasting(context, "limit_deletions", lambda: limit_deletions(context, work.cell, limits)),
         lasting(context, "trim_past", lambda: trim_past(context, work.cell, limits)),
     ]

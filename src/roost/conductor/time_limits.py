@@ -18,13 +18,17 @@ from roost.state.cell_database.deletions import end_deletions
 from roost.state.cell_database.history import PRUNED_AT_ONCE, prune_past
 from roost.state.cell_database.host_work import attempts_assigned, deletions_awaited
 from roost.state.cell_database.move_reports import fail_targets, targets_unconfirmed
-from roost.state.cell_database.moves import prune_moves
+from roost.state.cell_database.moves import confirm_waiting, prune_moves
 from roost.state.leases import Stamp, Standstill
 from roost.storage import StorageError
 
 T = TypeVar("T")
 
-DAY = 86_400.0
+HOUR = 3_600.0
+DAY = 24 * HOUR
+
+CONFIRM_SECONDS = 60.0
+"""Seconds between two looks for moves that are to be confirmed, at most."""
 
 AT_ONCE = 500
 """Attempts that one transaction ends at most. All attempts of a large outage would exceed the time limit of a
@@ -50,6 +54,12 @@ class TimeLimits(OptionStruct, frozen=True, kw_only=True, group="conductor"):
         min=1.0,
         help="Seconds without a sign of life of its host after which an instance that is deleted is freed "
         "without it. The host is not up again before it has destroyed what it has of the instance.",
+    )
+    confirm_hours: float = option(
+        24.0,
+        min=0.0,
+        help="Hours after which a move that waits to be confirmed or reverted is confirmed by itself; "
+        "0: never.",
     )
     tombstone_days: float = option(
         7.0,
@@ -83,6 +93,16 @@ async def limit_moves(context: Context, cell: str, limits: TimeLimits) -> None:
     await _limit_attempts(
         context, cell, limits, targets_unconfirmed(), end, "targets of moves were not confirmed in time"
     )
+
+
+async def confirm_moves(context: Context, cell: str, limits: TimeLimits) -> None:
+    """Confirm moves that nobody has confirmed or reverted for long, for ever."""
+    while limits.confirm_hours:
+        now = context.clock()
+        confirmed = await _written(context, cell, confirm_waiting(now - limits.confirm_hours * HOUR, now))
+        if confirmed:
+            _tell(context, cell, "moves were confirmed by themselves", len(confirmed))
+        await context.sleep(min(limits.confirm_hours * HOUR / LOOKS, CONFIRM_SECONDS))
 
 
 async def _limit_attempts(

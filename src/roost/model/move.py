@@ -30,8 +30,9 @@ import msgspec
 from roost.model.instance import Instance, Requester
 from roost.model.spec import RequestSpec, Selection
 
-MoveKind = Literal["migrate"]
-"""The kinds of moves. ``migrate``: to another host; the guest is stopped on the way."""
+MoveKind = Literal["migrate", "resize"]
+"""The kinds of moves. ``migrate``: to another host; the guest is stopped on the way. ``resize``: the same,
+and the instance has another flavor there."""
 
 REQUESTED: Final = "requested"
 """Accepted; the instance is locked. A conductor claims a target."""
@@ -118,10 +119,11 @@ AT_TARGET: Final[dict[str, OrderKind]] = {
 
 
 class MovePlace(msgspec.Struct, frozen=True):
-    """A host in a move: the attempt of the guest there, and its claim, which names host and node."""
+    """A host in a move: the attempt and the spec of the guest there, and its claim, which names the host."""
 
     attempt: int
     selection: Selection
+    spec: RequestSpec
 
     @property
     def host(self) -> str:
@@ -139,6 +141,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
     - ``uuid``: also the consumer that holds the claim on the source while the instance holds the target's.
     - ``by``: who asked for it. ``to_host``: the host that was asked for; None: any.
+    - ``spec``: the one by which a target is looked for, and that the instance has there.
     - ``confirms``: the move is confirmed as soon as the instance runs on the target.
     - ``target`` is None until one is claimed. ``alternates``: further hosts to be tried.
     - ``at_source``: the guest on the source: `RUNS`, `ORDERED` (it is told to stop), or `AT_REST`.
@@ -196,6 +199,8 @@ def at_place(instance: Instance, place: MovePlace) -> Instance:
         node=place.node,
         attempt=place.attempt,
         selection=place.selection,
+        spec=place.spec,
+        flavor=place.spec.flavor.name,
         alternates=(),
     )
 

@@ -34,6 +34,7 @@ from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.history import read_history
 from roost.state.cell_database.moves import read_steps, take_target
+from support.clouds import spec
 from support.seeds import nightly_seed
 from support.simulation import faults
 from support.simulation.cloud_world import KINDS, CloudWorld
@@ -126,6 +127,34 @@ def test_only_one_move_of_an_instance_is_under_way_and_only_an_active_one_moves(
             f"move {move} of the instance is under way"
         ]
         assert None in cloud.answers
+        cloud.wait_for_move(move, DONE)
+        cloud.finish()
+
+
+def test_an_instance_that_grows_has_its_new_size_on_the_target_and_the_old_one_after_a_revert():
+    for word, end, vcpus in (("confirm", DONE, 2), ("revert", REVERTED, 1)):
+        with cloud_of_one() as cloud:
+            before = cloud.row(ONE)
+            move = cloud.migrate(ONE, confirms=False, flavor=spec(2, 2048).flavor)
+            now = cloud.wait_for_move(move, SWITCHED)
+            assert now.kind == "resize"
+            assert cloud.row(ONE).spec.flavor == spec(2, 2048).flavor
+            assert [*cloud.placement.held(ONE).allocations.values()] == [{"VCPU": 2}]
+            assert cloud.placement.held(move).allocations == before.selection.allocations
+            getattr(cloud, word)(move)
+            cloud.wait_for_move(move, end)
+            assert cloud.row(ONE).spec.flavor.vcpus == vcpus
+            assert [*cloud.placement.held(ONE).allocations.values()] == [{"VCPU": vcpus}]
+            cloud.finish()
+
+
+def test_a_move_that_nobody_confirms_is_confirmed_by_itself(monkeypatch):
+    monkeypatch.setattr(Scripted, "confirm_hours", 0.05)
+    with cloud_of_one() as cloud:
+        move = cloud.migrate(ONE, confirms=False)
+        cloud.wait_for_move(move, SWITCHED)
+        cloud.wait(150.0)
+        assert cloud.move(move).state == SWITCHED
         cloud.wait_for_move(move, DONE)
         cloud.finish()
 

@@ -16,6 +16,7 @@ from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
 from roost.model.instance import ERROR, BuildRequest, Instance, Requester
 from roost.model.move import Move, MoveRefused
+from roost.model.spec import Flavor
 from roost.process.context import Context
 from roost.state.api_database.audit import LEASE, read_audit_state, read_findings, read_repairs
 from roost.state.api_database.cell_mappings import CELL0
@@ -100,6 +101,7 @@ class Migrate(Call[Move | MoveRefused | None], frozen=True):
     instance: str
     confirms: bool = True
     to_host: str | None = None
+    flavor: Flavor | None = None
 
 
 class Settle(Call[Move | MoveRefused | None], frozen=True):
@@ -162,16 +164,17 @@ class ConductorsService:
 
     async def _answer(self, context: Context, working: RequestWorker, question: Any) -> Any:
         match question:
-            case Migrate(uuid, instance, confirms, to_host):
+            case Migrate(uuid, instance, confirms, to_host, flavor):
                 return await self._moved(
                     request_move(
                         context,
                         uuid=uuid,
                         instance=instance,
-                        kind="migrate",
+                        kind="migrate" if flavor is None else "resize",
                         by=OPERATOR,
                         to_host=to_host,
                         confirms=confirms,
+                        flavor=flavor,
                     )
                 )
             case Settle(uuid, confirm):
@@ -309,7 +312,8 @@ class CloudWorld(World):
         for number in range(random.choice((1, 2))):
             await context.sleep(random.choice((0.1, 3.0, 12.0)))
             move, confirms = f"move{number}-{uuid}", random.random() < 0.5
-            answer = await self._ask_again(Migrate(move, uuid, confirms))
+            flavor = random.choice((None, None, spec(random.choice((1, 2))).flavor))
+            answer = await self._ask_again(Migrate(move, uuid, confirms, flavor=flavor))
             if not isinstance(answer, Move) or confirms:
                 continue
             await context.sleep(random.choice((5.0, 20.0, 40.0)))

@@ -43,7 +43,6 @@ OPERATORS = "CUSTOM_OPERATORS"
 """A trait that an operator has given to each host."""
 
 _OPTIONS = SchedulerOptions(host_subset_size=8, service_down_time=1e9)
-_QUERY = CandidateQuery((RequestGroup({"VCPU": 1}),))
 
 
 class SimulatedPlacement:
@@ -250,10 +249,9 @@ class SimulatedPlacement:
         self.runs += 1
         run, seed = f"run-{self.runs}", self.random.getrandbits(32)
         request = msgspec.structs.replace(request, run=run)
+        query = CandidateQuery((RequestGroup({"VCPU": request.spec.flavor.vcpus}),))
         places = (*ignored(request.spec, self.table), *places_of(request.spec, self.table))
-        return SchedulingRequest.of(
-            request, PlacementQueries(_QUERY, places=places), _OPTIONS, NOW, seed=seed
-        )
+        return SchedulingRequest.of(request, PlacementQueries(query, places=places), _OPTIONS, NOW, seed=seed)
 
 
 class _Ledger:

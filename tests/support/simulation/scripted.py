@@ -100,11 +100,11 @@ class Scripted(CloudWorld):
         self.deleted.update(uuids)
         self._user.run(f"deletes{self.loop.now}", self._insist(Delete(uuids)))
 
-    def migrate(self, uuid: str, *, confirms: bool = True, to_host: str | None = None) -> str:
-        """An operator moves an instance; returns the uuid of the move."""
+    def migrate(self, uuid: str, **named: Any) -> str:
+        """An operator moves an instance; returns the uuid of the move. ``named``: fields of `Migrate`."""
         self._moves_made += 1
         move = f"move{self._moves_made}"
-        self._user.run(f"moves{self._moves_made}", self._insist(Migrate(move, uuid, confirms, to_host)))
+        self._user.run(f"moves{self._moves_made}", self._insist(Migrate(move, uuid, **named)))
         return move
 
     def confirm(self, move: str) -> None:

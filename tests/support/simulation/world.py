@@ -123,6 +123,9 @@ class World:
     ``cells``: the names of those with hosts. ``conductors`` and ``hosts``: so many for each of them.
     """
 
+    confirm_hours = 24.0
+    """Hours after which a move is confirmed by itself."""
+
     def __init__(
         self,
         kind: Kind,
@@ -202,7 +205,11 @@ class World:
         """Start the coroutines of a cell's conductor and of its endpoint in a process."""
         tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name, times=LEASES)
         work = CellQueue(cell, tenure, Backoff())
-        limits = TimeLimits(build_seconds=self.kind.build_seconds, destroy_seconds=60.0)
+        limits = TimeLimits(
+            build_seconds=self.kind.build_seconds,
+            destroy_seconds=60.0,
+            confirm_hours=self.confirm_hours,
+        )
         for number, routine in enumerate(routines_of(process.context, work, limits, POLL_SECONDS)):
             process.run(f"{cell}.{number}", routine)
         times = EndpointTimes(build=self.kind.build_seconds, look=LOOK_SECONDS, alone=LOOK_SECONDS)
@@ -527,6 +534,9 @@ class World:
         assert held is not None and row.selection is not None
         roots = {self.placement.root(provider) for provider in held.allocations}
         promise(roots == {row.node}, f"{row.uuid} is on {row.node} and holds {held}")
+        claimed = sum(each["VCPU"] for each in held.allocations.values())
+        wanted = None if row.spec is None else row.spec.flavor.vcpus
+        promise(claimed == wanted, f"{row.uuid} has a flavor of {wanted} VCPU and holds {held}")
         promise(
             held.allocations == row.selection.allocations,
             f"{row.uuid} says that it holds {row.selection.allocations} and holds {held}",

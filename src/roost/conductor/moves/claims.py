@@ -84,6 +84,8 @@ async def _work_on(context: CellConductorContext, work: OwnedWork[Move], move: M
             await _STEPS[move.state](context, work, move)
         work.drop([move.uuid])
     except (StorageError, LedgerError):
+        # The step may have been written: what is left to do is read again, under another epoch of the owner.
+        work.drop([move.uuid])
         raise
     except Exception as error:
         failures = work.postpone(move.uuid, context.monotonic(), error)
@@ -232,7 +234,7 @@ def spec_of_move(move: Move, cell: str) -> RequestSpec:
     group = spec.group
     return msgspec.structs.replace(
         spec,
-        operation="migrate",
+        operation=move.kind,
         requested_destination=destination,
         group=None if group is None else msgspec.structs.replace(group, hosts=()),
         force_hosts=(),

@@ -8,7 +8,9 @@ from collections.abc import Collection
 
 from roost.model.instance import Requester
 from roost.model.move import Move, MoveKind, MoveRefused
+from roost.model.spec import Flavor, RequestSpec
 from roost.process.context import Context
+from roost.records.redact import without_secrets
 from roost.state.api_database.mappings import find_mappings
 from roost.state.api_database.tables import API
 from roost.state.cell_database.moves import begin_move, confirm_move, find_moves, revert_move
@@ -24,10 +26,12 @@ async def request_move(
     by: Requester,
     to_host: str | None = None,
     confirms: bool = True,
+    flavor: Flavor | None = None,
 ) -> Move | MoveRefused | None:
     """Accept the move of an instance; None: it is unknown, in no cell yet, or deleted.
 
-    ``uuid``: drawn for the move; a repeated call has the same. Raises `StorageError`.
+    ``uuid``: drawn for the move; a repeated call has the same. ``flavor``: the new one of a resize. Raises
+    `StorageError`.
     """
     mapping = (await context.read(API, find_mappings((instance,)))).get(instance)
     if mapping is None or mapping.cell is None or mapping.deleted:
@@ -40,8 +44,13 @@ async def request_move(
         at=context.clock(),
         to_host=to_host,
         confirms=confirms,
+        flavor=None if flavor is None else _without_secrets(flavor),
     )
     return await context.write(f"cell/{mapping.cell}", begin)
+
+
+def _without_secrets(flavor: Flavor) -> Flavor:
+    return without_secrets(RequestSpec(project_id="", user_id="", flavor=flavor)).flavor
 
 
 async def settle_move(context: Context, cell: str, uuid: str, *, confirm: bool) -> Move | MoveRefused | None:

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 from roost.model.instance import Requester
 from roost.model.move import ENDED, Move, MovePlace, MoveStep
 from roost.model.spec import RequestSpec, Selection
-from roost.state.cell_database.rows import Row, selection_text
+from roost.state.cell_database.rows import Row, selection_text, spec_text
 from roost.state.cell_database.tables import moves
 from roost.storage import in_batches, one_of
 
@@ -28,19 +28,22 @@ MOVES = sa.select(*(column for column in moves.columns if column.name != "histor
 
 def move_of(row: Row) -> Move:
     """Return the move of a row. Raises `ValueError` if a part of it cannot be read."""
+    spec = _SPEC.decode(row.spec)
     return Move(
         uuid=row.uuid,
         instance=row.instance_uuid,
         kind=row.kind,
         state=row.state,
-        source=MovePlace(row.source_attempt, _SELECTION.decode(row.source)),
-        spec=_SPEC.decode(row.spec),
+        source=MovePlace(row.source_attempt, _SELECTION.decode(row.source), _SPEC.decode(row.source_spec)),
+        spec=spec,
         by=_REQUESTER.decode(row.requester),
         began=row.began,
         changed_at=row.changed_at,
         to_host=row.to_host,
         confirms=row.confirms,
-        target=None if row.target is None else MovePlace(row.target_attempt, _SELECTION.decode(row.target)),
+        target=None
+        if row.target is None
+        else MovePlace(row.target_attempt, _SELECTION.decode(row.target), spec),
         alternates=_ALTERNATES.decode(row.alternates),
         run=row.run,
         at_source=row.at_source,
@@ -62,8 +65,9 @@ def move_row(move: Move) -> dict[str, object]:
         "source_host": move.source.host,
         "source_attempt": move.source.attempt,
         "source": selection_text(move.source.selection),
+        "source_spec": spec_text(move.source.spec),
         "alternates": "[]",
-        "spec": _JSON.encode(move.spec).decode(),
+        "spec": spec_text(move.spec),
         "requester": _JSON.encode(move.by).decode(),
         "run": move.run,
         "to_host": move.to_host,

@@ -26,6 +26,7 @@ from roost.model.move import (
     CLEANING,
     DELETED,
     DISCARDING,
+    DONE,
     ENDED,
     FAILED_MOVE,
     FOR_CONDUCTORS,
@@ -35,6 +36,7 @@ from roost.model.move import (
     RESTARTING,
     RESUMING,
     RETURNING,
+    REVERTED,
     REVERTING,
     RUNS,
     SWITCHED,
@@ -46,11 +48,12 @@ from roost.model.move import (
     MoveStep,
     other_place,
 )
-from roost.model.spec import Selection
+from roost.model.spec import Flavor, Selection
 from roost.model.text import clean_text
 from roost.state.cell_database.history import MOST_OF_GUESTS, MOST_OF_REASON, transition_line, with_line
 from roost.state.cell_database.host_work import give_orders
 from roost.state.cell_database.move_rows import MOVES, move_of, move_row
+from roost.state.cell_database.reported import MAX_HOST
 from roost.state.cell_database.rows import (
     INSTANCES,
     Row,
@@ -58,6 +61,7 @@ from roost.state.cell_database.rows import (
     decoded,
     instance_of,
     selection_text,
+    spec_text,
 )
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import build_attempts, instances, moves
@@ -66,6 +70,9 @@ from roost.storage import entering, in_batches, one_of, one_of_constants, short_
 
 MOVE = "move"
 """In place of a state that instances enter: a move may want work of a conductor or of a host."""
+
+CONFIRMED_AT_ONCE = 100
+"""Moves that one transaction confirms at most."""
 
 _JSON = msgspec.json.Encoder()
 _STEP = msgspec.json.Decoder(MoveStep)
@@ -153,10 +160,12 @@ def begin_move(
     at: float,
     to_host: str | None = None,
     confirms: bool = True,
+    flavor: Flavor | None = None,
 ) -> Move | MoveRefused | None:
     """Lock an instance and accept its move, or say why not; None: the cell has no such instance.
 
-    ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now.
+    ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now. ``flavor``: of the
+    instance on the target; None: as before.
     """
     locked = locked_instance(connection, instance)
     if locked is None:
@@ -179,8 +188,8 @@ def begin_move(
         instance=instance,
         kind=kind,
         state=REQUESTED,
-        source=MovePlace(locked.attempt, locked.selection),
-        spec=locked.spec,
+        source=MovePlace(locked.attempt, locked.selection, locked.spec),
+        spec=locked.spec if flavor is None else msgspec.structs.replace(locked.spec, flavor=flavor),
         by=by,
         began=at,
         changed_at=at,
@@ -195,18 +204,36 @@ def begin_move(
 @entering(MOVE)
 def confirm_move(connection: Connection, uuid: str, at: float) -> Move | MoveRefused | None:
     """Confirm a move: the source destroys what it keeps. None: the cell has no such move."""
-    return _settle(connection, uuid, CLEANING, at, confirms=True, ends_as="done")
+    return _settle(connection, uuid, CLEANING, at, confirms=True, ends_as=DONE)
 
 
 @entering(MOVE)
 def revert_move(connection: Connection, uuid: str, at: float) -> Move | MoveRefused | None:
     """Have an instance that was moved go back to the source. None: the cell has no such move."""
-    return _settle(connection, uuid, REVERTING, at, ends_as="reverted")
+    return _settle(connection, uuid, REVERTING, at, ends_as=REVERTED)
 
+
+@entering(MOVE)
+def confirm_waiting(connection: Connection, since: float, at: float) -> list[str]:
+    """Confirm the moves that have waited for a word since ``since``; returns their uuids.
+
+    Both are in seconds since the epoch.
+    """
+    waiting = connection.execute(_WAITING, {"since": since}).scalars().all()
+    confirmed = [_settle(connection, uuid, CLEANING, at, confirms=True, ends_as=DONE) for uuid in waiting]
+    return [each.uuid for each in confirmed if isinstance(each, Move)]
+
+
+_WAITING = (
+    sa.select(moves.c.uuid)
+    .where(moves.c.state == SWITCHED, moves.c.changed_at < sa.bindparam("since"))
+    .order_by(moves.c.instance_uuid)
+    .limit(CONFIRMED_AT_ONCE)
+)
 
 _SETTLED = {
-    CLEANING: ("done", "confirmed", (CLEANING, FREEING, "done")),
-    REVERTING: ("reverted", "reverted", (REVERTING, RESUMING, UNDOING, DISCARDING, FREEING, "reverted")),
+    CLEANING: (DONE, "confirmed", (CLEANING, FREEING, DONE)),
+    REVERTING: (REVERTED, "reverted", (REVERTING, RESUMING, UNDOING, DISCARDING, FREEING, REVERTED)),
 }
 """By the state that a settlement begins with: its end, its word, and the states in which it is made."""
 
@@ -282,7 +309,7 @@ def take_target(
         build_attempts.c.instance_uuid == move.instance
     )
     attempt = 1 + max(locked.attempt, move.source.attempt, connection.execute(ended).scalar() or 0)
-    target = MovePlace(attempt, selection)
+    target = MovePlace(attempt, selection, move.spec)
     values: dict[str, Any] = {
         "target_host": target.host,
         "target_attempt": attempt,
@@ -450,6 +477,8 @@ def put_on(connection: Connection, move: Move, place: MovePlace, selection: Sele
         "node": place.node,
         "attempt": place.attempt,
         "selection": selection_text(selection),
+        "spec": spec_text(place.spec),
+        "flavor": clean_text(place.spec.flavor.name, MAX_HOST),
         "alternates": "[]",
         "reason": None,
         "state": ACTIVE,

@@ -68,6 +68,11 @@ def selection_text(selection: Selection) -> str:
     return _JSON.encode(selection).decode()
 
 
+def spec_text(spec: RequestSpec) -> str:
+    """Return a request spec as its column holds it."""
+    return _JSON.encode(spec).decode()
+
+
 def instance_row(instance: Instance, at: float) -> dict[str, object]:
     """Return the row of an instance that changed at ``at`` (seconds since the epoch)."""
     return {
@@ -84,7 +89,7 @@ def instance_row(instance: Instance, at: float) -> dict[str, object]:
         "alternates": alternates_text(instance.alternates),
         "reason": None if instance.reason is None else clean_text(instance.reason),
         "changed_at": at,
-        "spec": None if instance.spec is None else _JSON.encode(instance.spec).decode(),
+        "spec": None if instance.spec is None else spec_text(instance.spec),
         "selection": None if instance.selection is None else selection_text(instance.selection),
         "epoch": instance.epoch,
         "owner": instance.owner,

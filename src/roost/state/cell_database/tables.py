@@ -142,6 +142,7 @@ moves = sa.Table(
     sa.Column("source_host", NAME, nullable=False),
     sa.Column("source_attempt", sa.Integer, nullable=False),
     sa.Column("source", BIG_TEXT, nullable=False),
+    sa.Column("source_spec", BIG_TEXT, nullable=False),
     sa.Column("target_host", NAME),
     sa.Column("target_attempt", sa.Integer),
     sa.Column("target", BIG_TEXT),

@@ -28,6 +28,7 @@ def upgrade() -> None:
         sa.Column("source_host", sa.String(length=255), nullable=False),
         sa.Column("source_attempt", sa.Integer(), nullable=False),
         sa.Column("source", TEXT, nullable=False),
+        sa.Column("source_spec", TEXT, nullable=False),
         sa.Column("target_host", sa.String(length=255), nullable=True),
         sa.Column("target_attempt", sa.Integer(), nullable=True),
         sa.Column("target", TEXT, nullable=True),
