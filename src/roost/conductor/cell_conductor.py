@@ -32,6 +32,7 @@ from roost.placement.interface import Placement
 from roost.process.context import Routine, lasting
 from roost.state.cell_database import Cell
 from roost.state.cell_database.conductor_work import work_topic
+from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.leases import Tenure, keep_lease, release_lease, renew, vacate_all, watch_leases
 from roost.storage import StorageError
 
@@ -107,7 +108,7 @@ class CellConductor:
     at the cell while its topic is not woken. ``backoff``: how often the move of an instance is tried, and
     after which pauses. ``monotonic``: the clock of these pauses and of ``limits``. ``alone``: no other
     process is a conductor of the cell, so that the work of an earlier one is free at once. ``wakes``: where
-    other processes announce work; None: nowhere.
+    other processes announce work; None: nowhere. ``move_limits``: the limits of moves at once.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class CellConductor:
         poll_seconds: float = 1.0,
         backoff: Backoff = Backoff(),  # noqa: B008 - it is frozen
         limits: TimeLimits = TimeLimits(),  # noqa: B008 - it is frozen
+        move_limits: MoveLimits = MoveLimits(),  # noqa: B008 - it is frozen
         alone: bool = False,
         wakes: WakeOptions | None = None,
         clock: Callable[[], float] = time.time,
@@ -131,7 +133,7 @@ class CellConductor:
         self._limits = limits
         self._alone = alone
         self._wakes = wakes
-        self.work = CellQueue(cell.name, tenure_of(name), backoff)
+        self.work = CellQueue(cell.name, tenure_of(name), backoff, move_limits)
         self._context = AsyncioConductorContext(
             lambda _: cell,
             placement,

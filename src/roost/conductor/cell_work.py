@@ -13,10 +13,10 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.claim_release import free
 from roost.conductor.context import CellConductorContext
 from roost.conductor.failed_instance import all_reasons, claimed_by, follow_claim, spec_of
+from roost.conductor.moves.queue import MoveQueue
 from roost.conductor.owned_work import OwnedWork
 from roost.ledger import LedgerError
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, AttemptKey, Instance
-from roost.model.move import Move
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
@@ -36,6 +36,7 @@ from roost.state.cell_database.conductor_work import (
     take_work,
 )
 from roost.state.cell_database.deletions import forget_destroyed
+from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.leases import Tenure
 from roost.storage import StorageError
 
@@ -44,11 +45,20 @@ MOST = 1000
 
 
 class CellQueue(OwnedWork[Instance]):
-    """The instances of one cell that one conductor owns and has to work on, and the moves of others."""
+    """The instances of one cell that one conductor owns and has to work on, and the moves of others.
 
-    def __init__(self, cell: str, tenure: Tenure, backoff: Backoff) -> None:
+    ``move_limits``: the limits of moves at once.
+    """
+
+    def __init__(
+        self,
+        cell: str,
+        tenure: Tenure,
+        backoff: Backoff,
+        move_limits: MoveLimits = MoveLimits(),  # noqa: B008 - it is frozen
+    ) -> None:
         super().__init__(cell, tenure, backoff)
-        self.moves = OwnedWork[Move](cell, tenure, backoff)
+        self.moves = MoveQueue(cell, tenure, backoff, move_limits)
 
 
 async def work_through(context: CellConductorContext, work: CellQueue) -> None:

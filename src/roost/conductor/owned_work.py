@@ -85,6 +85,11 @@ class OwnedWork(Generic[W]):
         self._postponed[uuid] = _Postponed(failures, faults, due, result_of(error).reason or "")
         return failures
 
+    def defer(self, uuid: str, due: float) -> None:
+        """Postpone work that cannot go on yet until ``due`` of the monotonic clock. That is no failure."""
+        known = self._postponed.get(uuid, _Postponed(0, 0, 0.0, ""))
+        self._postponed[uuid] = known._replace(due=due)
+
     def is_due(self, uuid: str, now: float) -> bool:
         """Return whether work is due at ``now`` of the monotonic clock."""
         return uuid not in self._postponed or self._postponed[uuid].due <= now

@@ -21,6 +21,7 @@ from roost.scheduler.configuration import all_options as scheduler_options
 from roost.scheduler.configuration import options_from
 from roost.state.api_database.cell_mappings import CellMapping, cell_options, section_of, url_of
 from roost.state.api_database.tables import ApiDatabaseOptions
+from roost.state.cell_database.move_limits import MoveLimits
 from roost.storage import DatabaseUrl, configured_url
 
 _NO_API_DATABASE: Final = "no database of the conductors: set connection in [api_database]"
@@ -125,6 +126,7 @@ class ConductingOptions(SchedulingOptions, frozen=True, kw_only=True, group="con
         3, min=1, help="An instance is tried on at most this many hosts, the first included."
     )
     time_limits: TimeLimits = TimeLimits()
+    move_limits: MoveLimits = MoveLimits()
     wakes: WakeOptions = WakeOptions()
     sharing_providers: tuple[str, ...] = option(
         (),

@@ -16,6 +16,7 @@ FOREIGN = "foreign-guest"
 
 
 VCPUS = 3
+"""Those of a host, if a world says no other number."""
 
 
 class Guests:
@@ -55,10 +56,12 @@ class Host:
         guests: Guests,
         random: Random,
         note: Callable[..., None],
+        vcpus: int = VCPUS,
     ) -> None:
         self.name = name
         self.node = node
         self.cell = cell
+        self.vcpus = vcpus
         self.guests: dict[str, int] = {FOREIGN: 1}
         self.prepared: dict[str, int] = {}
         self.stopped: dict[str, int] = {}
@@ -92,7 +95,7 @@ class Host:
             for record in allocations.values():
                 if before in record["allocations"]:
                     record["allocations"][now] = record["allocations"].pop(before)
-        tree.update_inventory(now, {"VCPU": Inventory(VCPUS)})
+        tree.update_inventory(now, {"VCPU": Inventory(self.vcpus)})
         tree.update_inventory(before, {})
         tree.put_child(f"{node}-b", f"{node}-{self.plugged}" if self.plugged else node)
         tree.update_inventory(f"{node}-b", {"CUSTOM_GPU": Inventory(1)})

@@ -34,6 +34,7 @@ from roost.model.names import provider_uuid
 from roost.state.api_database.tables import API
 from roost.state.cell_database.history import StoredHistory, read_history
 from roost.state.cell_database.host_work import hosts_with_orders
+from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.cell_database.moves import MoveFilter, list_moves
 from roost.state.cell_database.reshapes import read_reshape_marks
 from roost.state.cell_database.rows import INSTANCES, instance_of
@@ -48,7 +49,7 @@ from support.simulation.agents import (
     endpoint_of,
 )
 from support.simulation.databases import SimulatedDatabase
-from support.simulation.hosts import Guests, Host
+from support.simulation.hosts import VCPUS, Guests, Host
 from support.simulation.loop import Loop, Stuck
 from support.simulation.network import BrokenPromise, Network
 from support.simulation.placement import SimulatedPlacement
@@ -121,6 +122,7 @@ class World:
     """One schedule of a kind, from one seed.
 
     ``cells``: the names of those with hosts. ``conductors`` and ``hosts``: so many for each of them.
+    ``vcpus``: those of each host. ``move_limits``: as many moves may be under way at once.
     """
 
     confirm_hours = 24.0
@@ -135,11 +137,15 @@ class World:
         cells: Sequence[str] = ("c1",),
         conductors: int = 2,
         hosts: int = 3,
+        vcpus: int = VCPUS,
+        move_limits: MoveLimits = MoveLimits(),  # noqa: B008 - it is frozen
     ) -> None:
         self.kind = kind
         self.random = Random(seed)
         self.faults = faults
         self.cells = tuple(cells)
+        self.vcpus = vcpus
+        self.move_limits = move_limits
         self.loop = Loop()
         self.network = Network(self.loop, self.random)
         self.network.on_crash = self.restart
@@ -181,8 +187,8 @@ class World:
 
     def _add_host(self, name: str, cell: str) -> None:
         node = provider_uuid(name)
-        self.placement.add_host(name, node, cell, hosts.VCPUS)
-        host = Host(name, node, cell, self.guests, self.random, self.network.note)
+        self.placement.add_host(name, node, cell, self.vcpus)
+        host = Host(name, node, cell, self.guests, self.random, self.network.note, self.vcpus)
         host.failing = self.kind.failing
         host.unstoppable = self.kind.unstoppable
         process = Process(f"{name}-agent", self.network, lambda process: begin_agent(process, host))
@@ -204,7 +210,7 @@ class World:
     def conduct(self, process: Process, cell: str) -> None:
         """Start the coroutines of a cell's conductor and of its endpoint in a process."""
         tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name, times=LEASES)
-        work = CellQueue(cell, tenure, Backoff())
+        work = CellQueue(cell, tenure, Backoff(), self.move_limits)
         limits = TimeLimits(
             build_seconds=self.kind.build_seconds,
             destroy_seconds=60.0,

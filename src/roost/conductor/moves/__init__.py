@@ -1,6 +1,7 @@
 """Moves of instances: asked for by operators, carried out by the conductors of cells and by agents.
 
 requests    the words of operators: a move is accepted, confirmed, reverted
+queue       the moves that one conductor owns, and the limits of moves at once
 claims      the work of a cell's conductor: claims targets, takes alternates, gives claims back and frees them
 
 The states are in `roost.model.move`, the transactions in `roost.state.cell_database.moves` and

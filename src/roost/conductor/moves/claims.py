@@ -6,12 +6,13 @@ conductor that was stopped are refused, as the instance is at another generation
 the states, and `roost.conductor.cell_work` for how work is owned.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import msgspec
 
 from roost.conductor.claim_release import free_claims, nothing_held
 from roost.conductor.context import CellConductorContext
+from roost.conductor.moves.queue import MoveQueue
 from roost.conductor.owned_work import OwnedWork
 from roost.ledger import Held, LedgerError
 from roost.model.allocation import HandedClaim
@@ -37,6 +38,7 @@ from roost.scheduler.errors import NoAlternate, NoValidHost, SchedulerError
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
 from roost.scheduler.selection.replacement import AlternateRequest
+from roost.state.cell_database.move_limits import begin_moves, count_moves, find_moves_to_begin
 from roost.state.cell_database.moves import (
     find_moves,
     find_moves_wanting_work,
@@ -53,14 +55,23 @@ MOST = 200
 ALTERNATES = 2
 """Alternates of the target of a move."""
 
+BUSY_SECONDS = 3.0
+"""Seconds until a target is looked for again, if all have as many moves as the limits allow."""
 
-async def work_on_moves(context: CellConductorContext, work: OwnedWork[Move]) -> None:
+
+class _TargetsBusy(Exception):
+    """All targets of a move have as many moves as the limits allow."""
+
+
+async def work_on_moves(context: CellConductorContext, work: MoveQueue) -> None:
     """Do all work on moves that is due now. Raises `StorageError` and `LedgerError`."""
     while True:
         holder = work.tenure.holder
         if not work.tenure.holds(context.monotonic()):
             return
         work.own(holder, ())
+        if await context.read(work.database, find_moves_to_begin(work.limits)):
+            work.own(holder, await context.write(work.database, begin_moves(holder, work.limits)))
         wanting = await context.read(work.database, find_moves_wanting_work(holder, MOST + work.owned))
         new = tuple(uuid for uuid in wanting if not work.owns(uuid))
         if new:
@@ -73,7 +84,7 @@ async def work_on_moves(context: CellConductorContext, work: OwnedWork[Move]) ->
             return
 
 
-async def _work_on(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
+async def _work_on(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
     """Take a move one step on, or postpone the step. Raises `StorageError`, `LedgerError`."""
     if work.was_postponed(move.uuid):
         there = (await context.read(work.database, find_moves((move.uuid,)))).get(move.uuid)
@@ -87,6 +98,8 @@ async def _work_on(context: CellConductorContext, work: OwnedWork[Move], move: M
         # The step may have been written: what is left to do is read again, under another epoch of the owner.
         work.drop([move.uuid])
         raise
+    except _TargetsBusy:
+        work.defer(move.uuid, context.monotonic() + BUSY_SECONDS)
     except Exception as error:
         failures = work.postpone(move.uuid, context.monotonic(), error)
         values = {"cell": work.cell, "move": move.uuid, "instance": move.instance, "state": move.state}
@@ -97,11 +110,17 @@ async def _work_on(context: CellConductorContext, work: OwnedWork[Move], move: M
     return None
 
 
-async def _claim_target(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
-    """Have a target claimed; without one the instance stays where it is."""
+async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
+    """Have a target claimed; without one the instance stays where it is.
+
+    Raises `_TargetsBusy`.
+    """
     hopeless = work.hopeless(move.uuid)
     if hopeless is not None:
         return await _stay(context, work, move, hopeless)
+    busy = (await context.read(work.database, count_moves())).full_hosts(work.limits)
+    if move.to_host in busy:
+        raise _TargetsBusy
     held = await _held(context, move)
     if move.uuid in held:
         # An earlier owner has claimed, and cannot say what.
@@ -113,7 +132,7 @@ async def _claim_target(context: CellConductorContext, work: OwnedWork[Move], mo
         there.allocations, there.consumer.generation, there.consumer.assignment, consumer=move.uuid
     )
     request = HostRequest(
-        spec_of_move(move, work.cell),
+        spec_of_move(move, work.cell, busy),
         (move.instance,),
         ALTERNATES,
         request_id=move.by.request_id,
@@ -122,22 +141,22 @@ async def _claim_target(context: CellConductorContext, work: OwnedWork[Move], mo
     try:
         (found,) = await context.scheduler.select_destinations(request)
     except NoValidHost as none:
+        if busy - {move.source.host}:
+            raise _TargetsBusy from none
         return await _stay(context, work, move, f"No valid host was found: {none.reason}")
     except (SchedulerError, PlacementError) as error:
         result = result_of(error)
         if result.verdict is ClaimVerdict.RETRY:
             raise
         return await _stay(context, work, move, result.reason or "")
-    selected = found.selected
-    take = take_target(
-        move=move, selection=selected, alternates=found.alternates, run=found.run, at=context.clock()
-    )
-    await context.write(work.database, take)
-    return None
+    return await _take(context, work, move, found.selected, found.alternates, found.run)
 
 
-async def _take_alternate(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
-    """Swap the claim on a target that failed to the next alternate; without one the instance goes back."""
+async def _take_alternate(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
+    """Swap the claim on a target that failed to the next alternate; without one the instance goes back.
+
+    Raises `_TargetsBusy`: the same alternate is taken later.
+    """
     assert move.target is not None
     hopeless = work.hopeless(move.uuid)
     if hopeless is not None:
@@ -166,11 +185,28 @@ async def _take_alternate(context: CellConductorContext, work: OwnedWork[Move], 
             raise
         return await _stay(context, work, move, result.reason or "")
     assert found.selected is not None
+    return await _take(context, work, move, found.selected, found.alternates, move.run)
+
+
+async def _take(
+    context: CellConductorContext,
+    work: MoveQueue,
+    move: Move,
+    selection: Selection,
+    alternates: tuple[Selection, ...],
+    run: str,
+) -> None:
+    """Let a move go on with a target that is claimed. Raises `_TargetsBusy`: the claim stays until then."""
     take = take_target(
-        move=move, selection=found.selected, alternates=found.alternates, run=move.run, at=context.clock()
+        move=move,
+        selection=selection,
+        alternates=alternates,
+        run=run,
+        at=context.clock(),
+        limits=work.limits,
     )
-    await context.write(work.database, take)
-    return None
+    if await context.write(work.database, take) is None:
+        raise _TargetsBusy
 
 
 async def _stay(context: CellConductorContext, work: OwnedWork[Move], move: Move, reason: str) -> None:
@@ -209,7 +245,7 @@ async def _free(context: CellConductorContext, work: OwnedWork[Move], move: Move
     await context.write(work.database, go_on(move=move, to=move.ends_as or DONE, at=context.clock()))
 
 
-_STEPS = {
+_STEPS: Mapping[str, Callable[[CellConductorContext, MoveQueue, Move], Awaitable[None]]] = {
     REQUESTED: _claim_target,
     RETRYING: _take_alternate,
     RETURNING: _give_back,
@@ -218,8 +254,8 @@ _STEPS = {
 }
 
 
-def spec_of_move(move: Move, cell: str) -> RequestSpec:
-    """Return the request spec by which a move looks for a target in a cell.
+def spec_of_move(move: Move, cell: str, busy: Collection[str] = ()) -> RequestSpec:
+    """Return the request spec by which a move looks for a target in a cell. ``busy``: hosts left out.
 
     A host that was forced when the instance was created does not bind its moves. Members of its server group
     are those that placement knows now.
@@ -240,7 +276,7 @@ def spec_of_move(move: Move, cell: str) -> RequestSpec:
         force_hosts=(),
         force_nodes=(),
         retried_hosts=frozenset(),
-        ignore_hosts=spec.ignore_hosts | {move.source.host},
+        ignore_hosts=spec.ignore_hosts.union((move.source.host,), busy),
         needs_version=max(spec.needs_version, MOVES.since),
     )
 

@@ -28,6 +28,7 @@ class CellConductorsPart(ProcessPart[ConductingOptions]):
                 process.scheduler,
                 process.records,
                 limits=process.options.time_limits,
+                move_limits=process.options.move_limits,
                 alone=process.owns(cell.database),
                 # cell0, and the cells of `roost up`, are written to by the processes that conduct them.
                 wakes=process.options.wakes if "cell" in process.parts else None,

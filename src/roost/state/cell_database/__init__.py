@@ -15,6 +15,7 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     guests          guests that hosts report, compared with their instances
     reshapes        rows of instances that follow a reshape of their provider tree
     moves           moves: accepted, owned by conductors, ended; the lock of the instance
+    move_limits     limits of moves at once, and the moves that may begin
     move_reports    reports of hosts on moves, and their time limits
     move_orders     the work of hosts by moves
     move_rows       conversions between rows of moves and values

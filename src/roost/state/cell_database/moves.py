@@ -52,6 +52,7 @@ from roost.model.spec import Flavor, Selection
 from roost.model.text import clean_text
 from roost.state.cell_database.history import MOST_OF_GUESTS, MOST_OF_REASON, transition_line, with_line
 from roost.state.cell_database.host_work import give_orders
+from roost.state.cell_database.move_limits import MoveLimits, count_moves, hold_limits
 from roost.state.cell_database.move_rows import MOVES, move_of, move_row
 from roost.state.cell_database.reported import MAX_HOST
 from roost.state.cell_database.rows import (
@@ -260,7 +261,8 @@ def _settle(
 def find_moves_wanting_work(connection: Connection, owner: str, most: int) -> list[str]:
     """Return the uuids of at most ``most`` moves that want work and that ``owner`` may take.
 
-    As `roost.state.cell_database.conductor_work.find_wanting_work`.
+    As `roost.state.cell_database.conductor_work.find_wanting_work`. Moves that wait to begin are left out:
+    see `roost.state.cell_database.move_limits`.
     """
     return [*connection.execute(_WANTING, {"me": owner, "most": most}).scalars()]
 
@@ -280,7 +282,11 @@ def take_moves(connection: Connection, owner: str, uuids: tuple[str, ...]) -> li
 
 _FREE = (
     one_of_constants(moves.c.state, FOR_CONDUCTORS),
-    moves.c.owner.is_(None) | moves.c.owner.not_in(holders()) | (moves.c.owner == sa.bindparam("me")),
+    sa.or_(
+        moves.c.owner.is_(None) & (moves.c.state != REQUESTED),
+        moves.c.owner.not_in(holders()),
+        moves.c.owner == sa.bindparam("me"),
+    ),
 )
 _WANTING = sa.select(moves.c.uuid).where(*_FREE).limit(sa.bindparam("most"))
 _TAKEABLE = MOVES.where(one_of(moves.c.uuid, "uuids"), *_FREE).with_for_update(skip_locked=True)
@@ -300,8 +306,16 @@ def take_target(
     alternates: tuple[Selection, ...],
     run: str,
     at: float,
-) -> bool:
-    """Let a move go on with a target whose claim is made; returns whether its owner still had it."""
+    limits: MoveLimits | None = None,
+) -> bool | None:
+    """Let a move go on with a target whose claim is made; returns whether its owner still had it.
+
+    None: the target has as many moves as ``limits`` allow; nothing is changed.
+    """
+    if limits is not None:
+        hold_limits(connection)
+        if selection.host in count_moves()(connection).full_hosts(limits):
+            return None
     locked = locked_instance(connection, move.instance)
     if locked is None or not _is_owned(connection, move):
         return False

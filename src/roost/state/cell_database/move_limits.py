@@ -1,0 +1,117 @@
+"""The limits of moves that are under way at once, and the moves that may begin.
+
+A move begins when a conductor takes it for the first time: from then on its row has an owner, or is in a
+further state, and it counts. It counts until the instance runs on the target, or stays on the source. So the
+rows are the counters, and a conductor that dies takes no count with it. Each transaction that lets a move
+begin, or gives it a target, locks one row of the database before it counts: two conductors at the same moment
+do not exceed a limit together.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.move import LIMITED, ON_TARGET, REQUESTED, Move
+from roost.process.options import OptionStruct, option
+from roost.state.cell_database.move_rows import MOVES, move_of
+from roost.state.cell_database.tables import database_identity, moves
+from roost.storage import in_batches, one_of, one_of_constants, short_read, transaction
+
+SEEN = 1000
+"""Waiting moves that are looked at in one transaction at most, the oldest first."""
+
+
+class MoveLimits(OptionStruct, frozen=True, kw_only=True, group="conductor"):
+    """The limits of moves that are under way at once."""
+
+    per_host: int = option(
+        2,
+        name="moves_per_host",
+        min=1,
+        help="Moves of instances from or to one host that are under way at once. Further ones wait. A move "
+        "is under way until its instance runs on the target, or stays where it was.",
+    )
+    per_cell: int = option(
+        20, name="moves_per_cell", min=1, help="Moves of instances in one cell that are under way at once."
+    )
+
+
+class MoveCounts(msgspec.Struct, frozen=True):
+    """The numbers of moves that are under way: by host, whether they go from it or to it, and in the cell."""
+
+    of_hosts: Mapping[str, int]
+    in_cell: int
+
+    def full_hosts(self, limits: MoveLimits) -> frozenset[str]:
+        """Return the hosts from and to which no further move may begin."""
+        return frozenset(host for host, number in self.of_hosts.items() if number >= limits.per_host)
+
+
+@short_read
+def count_moves(connection: Connection) -> MoveCounts:
+    """Count the moves that are under way."""
+    of_hosts: Counter[str] = Counter()
+    rows = connection.execute(_UNDER_WAY).all()
+    for row in rows:
+        of_hosts[row.source_host] += 1
+        if row.state in ON_TARGET:
+            of_hosts[row.target_host] += 1
+    return MoveCounts(of_hosts, len(rows))
+
+
+@short_read
+def find_moves_to_begin(connection: Connection, limits: MoveLimits) -> list[str]:
+    """Return the uuids of waiting moves that may begin now, the oldest first."""
+    counts = count_moves()(connection)
+    room = limits.per_cell - counts.in_cell
+    if room <= 0:
+        return []
+    of_hosts = Counter(counts.of_hosts)
+    found: list[str] = []
+    waiting = _WAITING.where(moves.c.source_host.not_in(sorted(counts.full_hosts(limits))))
+    for row in connection.execute(waiting):
+        if of_hosts[row.source_host] < limits.per_host and len(found) < room:
+            of_hosts[row.source_host] += 1
+            found.append(row.uuid)
+    return found
+
+
+@transaction
+def begin_moves(connection: Connection, owner: str, limits: MoveLimits) -> list[Move]:
+    """Take the waiting moves that may begin, the oldest first; returns them with their new owner."""
+    hold_limits(connection)
+    begun = []
+    for some in in_batches(find_moves_to_begin(limits)(connection)):
+        rows = connection.execute(_LOCKED, {"uuids": some}).all()
+        begun += [move_of(row) for row in rows]
+    if begun:
+        connection.execute(_BEGIN, [{"key": each.uuid, "new_owner": owner} for each in begun])
+    begun.sort(key=lambda each: (each.began, each.uuid))
+    return [msgspec.structs.replace(each, owner=owner, owner_epoch=each.owner_epoch + 1) for each in begun]
+
+
+def hold_limits(connection: Connection) -> None:
+    """Let no other transaction of the cell count moves for a limit until this one has ended."""
+    connection.execute(_HOLD).all()
+
+
+_IS_WAITING = moves.c.state == REQUESTED, moves.c.owner.is_(None)
+_UNDER_WAY = sa.select(moves.c.state, moves.c.source_host, moves.c.target_host).where(
+    one_of_constants(moves.c.state, (REQUESTED, *LIMITED)), sa.not_(sa.and_(*_IS_WAITING))
+)
+_WAITING = (
+    sa.select(moves.c.uuid, moves.c.source_host)
+    .where(*_IS_WAITING)
+    .order_by(moves.c.began, moves.c.uuid)
+    .limit(SEEN)
+)
+_LOCKED = MOVES.where(one_of(moves.c.uuid, "uuids"), *_IS_WAITING).with_for_update(skip_locked=True)
+_BEGIN = (
+    sa.update(moves)
+    .where(moves.c.uuid == sa.bindparam("key"))
+    .values(owner=sa.bindparam("new_owner"), owner_epoch=moves.c.owner_epoch + 1)
+)
+_HOLD = sa.select(database_identity.c.id).with_for_update()
