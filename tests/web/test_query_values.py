@@ -64,6 +64,7 @@ def test_markers_that_no_page_has_are_told() -> None:
         "/v1/audit/repairs": "integer",
         "/v1/hosts": "string",
         "/v1/events": "string",
+        "/v1/moves": "string",
     }
 
 

@@ -25,6 +25,9 @@ from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instances.operations import INSTANCE_OPERATIONS, INSTANCE_RULES
 from roost.conductor.instances.operations import PATH as INSTANCES
 from roost.conductor.instances.views import InstanceViews
+from roost.conductor.moves.operations import MOVE_OPERATIONS, MOVE_RULES
+from roost.conductor.moves.operations import PATH as MOVES
+from roost.conductor.moves.views import MoveViews
 from roost.conductor.neighbours import Neighbours
 from roost.conductor.request_check import RequestCheck
 from roost.conductor.server_groups.operations import PATH as SERVER_GROUPS
@@ -58,11 +61,12 @@ DEFAULT_RULES: Final = {
     **EVENT_RULES,
     **HISTORY_RULES,
     **HOST_RULES,
+    **MOVE_RULES,
     **SERVER_GROUP_RULES,
 }
 """The policy rules as they are without a policy file."""
 
-PATHS: Final = (INSTANCES, AGGREGATES, AUDIT, CELLS, EVENTS, HOSTS, SERVER_GROUPS, SERVICES)
+PATHS: Final = (INSTANCES, AGGREGATES, AUDIT, CELLS, EVENTS, HOSTS, MOVES, SERVER_GROUPS, SERVICES)
 """The paths of a conductor: these, and all below them."""
 
 
@@ -73,6 +77,7 @@ class ConductorService:
     conductor: SuperConductor
     requests: Requests
     instances: InstanceViews
+    moves: MoveViews
     histories: Histories
     aggregates: HostAggregates
     groups: ServerGroups
@@ -114,6 +119,7 @@ def create_app(
         conductor,
         requests,
         instances,
+        MoveViews(conductor.cells),
         histories,
         aggregates,
         groups,
@@ -153,6 +159,7 @@ OPERATIONS: Final = (
     *AUDIT_OPERATIONS,
     *EVENT_OPERATIONS,
     *HOST_OPERATIONS,
+    *MOVE_OPERATIONS,
     *SERVER_GROUP_OPERATIONS,
 )
 
@@ -173,7 +180,7 @@ def document() -> msgspec.Raw:
         (*OPERATIONS, DOCUMENT, *DOCUMENTED),
         Conventions("conductor"),
         title="Roost's conductor",
-        text="Instances are asked for, listed and deleted; cells and hosts are added, changed and removed; "
-        "host aggregates and server groups are kept.",
+        text="Instances are asked for, listed, moved and deleted; cells and hosts are added, changed and "
+        "removed; host aggregates and server groups are kept.",
     )
     return msgspec.Raw(msgspec.json.encode(described))

@@ -27,7 +27,7 @@ from roost.model.instance import BuildRequest, Requester
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
 from roost.process.asyncio_context import Transactor
-from roost.process.context import Routine, lasting
+from roost.process.context import Context, Routine, lasting
 from roost.state.api_database.audit import LEASE
 from roost.state.cell_database import Cell
 from roost.state.cell_database.cell import GONE, changed
@@ -98,6 +98,11 @@ class SuperConductor:
     def holder(self) -> str:
         """The nonce under which this process owns work; empty while it holds no lease."""
         return self._tenure.holder
+
+    @property
+    def context(self) -> Context:
+        """The context of its coroutines: the API database is ``api`` there, and each cell's ``cell/NAME``."""
+        return self._context
 
     @property
     def in_progress(self) -> int:

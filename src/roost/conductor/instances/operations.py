@@ -38,7 +38,8 @@ from roost.web.request import Request, Response
 
 PATH: Final = "/v1/instances"
 _ONE: Final = f"{PATH}/{{uuid}}"
-_ALL_PROJECTS = "conductor:instances:all_projects"
+ALL_PROJECTS: Final = "conductor:instances:all_projects"
+"""The rule that allows access to the instances of all projects."""
 _REQUESTED_DESTINATION = "conductor:instances:create:requested_destination"
 _FORCED_HOST = "conductor:instances:create:forced_host"
 
@@ -48,14 +49,21 @@ INSTANCE_RULES: Final = {
     "conductor:instances:show": PROJECT_READER,
     "conductor:instances:delete": PROJECT_WRITER,
     "conductor:instances:give_up": ADMIN,
-    _ALL_PROJECTS: ADMIN,
+    ALL_PROJECTS: ADMIN,
     _REQUESTED_DESTINATION: ADMIN,
     _FORCED_HOST: ADMIN,
 }
 """The policy rules as they are without a policy file."""
 
 
-class InstanceService(Protocol):
+class ShowsInstances(Protocol):
+    """The part of the conductor's service that shows instances."""
+
+    @property
+    def instances(self) -> InstanceViews: ...
+
+
+class InstanceService(ShowsInstances, Protocol):
     """The part of the conductor's service that the handlers need."""
 
     @property
@@ -63,9 +71,6 @@ class InstanceService(Protocol):
 
     @property
     def requests(self) -> Requests: ...
-
-    @property
-    def instances(self) -> InstanceViews: ...
 
     @property
     def groups(self) -> ServerGroups: ...
@@ -170,7 +175,7 @@ async def show_instance(service: InstanceService, req: Request, resp: Response, 
 async def delete_instance(service: InstanceService, req: Request, resp: Response, uuid: str) -> None:
     """Delete an instance. The deletion is durable when this is answered; its host destroys it later."""
     mapping = await service.requests.mapping(uuid)
-    if mapping is None or not await _includes(service, req, mapping):
+    if mapping is None or not await is_reachable(service, req, mapping):
         raise NotFound(f"no instance {uuid}")
     if mapping.deleted:
         # It may be gone, with only the mapping left.
@@ -186,13 +191,13 @@ async def give_up_instance(service: InstanceService, req: Request, resp: Respons
     """
     word: WordOfOperator = req.body
     mapping = await service.requests.mapping(uuid)
-    if mapping is None or mapping.cell is None or not await _includes(service, req, mapping):
+    if mapping is None or mapping.cell is None or not await is_reachable(service, req, mapping):
         raise NotFound(f"no instance {uuid} in a cell")
     evidence = f"{owner_of(req)[1]} says that its guest is gone for good: {word.evidence.strip()}"
     await service.hosts.give_up_instance(mapping.cell, uuid, evidence, requester_of(req))
 
 
-async def _includes(service: InstanceService, req: Request, mapping: InstanceMapping) -> bool:
+async def is_reachable(service: ShowsInstances, req: Request, mapping: InstanceMapping) -> bool:
     """Return whether a request may reach the instance of a mapping."""
     if mapping.project_id:
         return req.projects.include(mapping.project_id)
@@ -220,7 +225,7 @@ def _rules_of(wanted: WantedInstances) -> list[str]:
 
 
 def _rule(verb: str) -> Rule:
-    return Rule(f"conductor:instances:{verb}", all_projects=_ALL_PROJECTS)
+    return Rule(f"conductor:instances:{verb}", all_projects=ALL_PROJECTS)
 
 
 INSTANCE_OPERATIONS: Final = (
@@ -245,7 +250,7 @@ INSTANCE_OPERATIONS: Final = (
         answer=InstancePage,
     ),
     Operation("GET", _ONE, _rule("show"), show_instance, answer=ShownInstance),
-    history_operation(_ONE, _ALL_PROJECTS),
+    history_operation(_ONE, ALL_PROJECTS),
     Operation(
         "DELETE",
         _ONE,

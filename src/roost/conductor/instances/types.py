@@ -235,9 +235,11 @@ class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     -> class -> amount. `node` is the root provider of its node. `changed_at`: in seconds since the epoch.
     `availability_zone` is that of its host when it was placed there; before, the one that was asked for.
 
-    `name` is null where nobody gave it one.
+    `name` is null where nobody gave it one. `move` is the uuid of the move that is under way, null without
+    one.
 
-    A project sees no `cell`, `host`, `node`, `claim` and `attempts`, and a `reason` that names no host.
+    A project sees no `cell`, `host`, `node`, `claim`, `attempts` and `move`, and a `reason` that names no
+    host.
     """
 
     uuid: str
@@ -257,6 +259,7 @@ class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     changed_at: float | None = None
     name: str | None = None
     availability_zone: str | None = None
+    move: str | None = None
 
 
 class InstancePage(msgspec.Struct, forbid_unknown_fields=True):

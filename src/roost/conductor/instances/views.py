@@ -255,6 +255,7 @@ def _of_cell(described: DescribedInstance, cell: str | None) -> ShownInstance:
         attempts=described.attempts,
         changed_at=described.changed_at,
         availability_zone=_zone_of(instance),
+        move=instance.move,
     )
 
 

@@ -1,4 +1,4 @@
-"""The words of operators about moves: a move is accepted, confirmed, reverted.
+"""The words of operators about moves: a move is accepted, confirmed, reverted, aborted.
 
 Each is one transaction in the cell that has the instance, and durable when it is answered. A move needs no
 request in the API database that is handed to the cell later: its instance cannot move while its cell is down.
@@ -13,6 +13,7 @@ from roost.process.context import Context
 from roost.records.redact import without_secrets
 from roost.state.api_database.mappings import find_mappings
 from roost.state.api_database.tables import API
+from roost.state.cell_database.move_reports import abort_move
 from roost.state.cell_database.moves import begin_move, confirm_move, find_moves, revert_move
 from roost.storage import StorageError
 
@@ -57,6 +58,16 @@ async def settle_move(context: Context, cell: str, uuid: str, *, confirm: bool) 
     """Confirm or revert a move of a cell; None: the cell has no such move. Raises `StorageError`."""
     settle = confirm_move if confirm else revert_move
     return await context.write(f"cell/{cell}", settle(uuid, context.clock()))
+
+
+async def stop_move(context: Context, cell: str, uuid: str, user: str) -> Move | MoveRefused | None:
+    """Abort a move of a cell; None: the cell has no such move. Raises `StorageError`."""
+    done = await context.write(f"cell/{cell}", abort_move(uuid, f"{user} aborted the move", context.clock()))
+    if done is None or isinstance(done, MoveRefused):
+        return done
+    if done.ended is not None:
+        context.record((), (done.ended,))
+    return done.move
 
 
 async def find_move(context: Context, cells: Collection[str], uuid: str) -> tuple[str, Move] | None:

@@ -20,10 +20,12 @@ from roost.model.move import (
     CONTINUING,
     DISCARDING,
     DONE,
+    FAILED_MOVE,
     FREEING,
     ON_TARGET,
     ORDERED,
     PREPARING,
+    REQUESTED,
     RESTARTING,
     RESUMING,
     RETRYING,
@@ -37,6 +39,7 @@ from roost.model.move import (
     UNCONFIRMED,
     UNDOING,
     Move,
+    MoveRefused,
     MoveWork,
 )
 from roost.model.record import BUILT, Attempt
@@ -45,7 +48,15 @@ from roost.state.cell_database.building import keep_attempts
 from roost.state.cell_database.history import line, with_line
 from roost.state.cell_database.host_work import give_orders
 from roost.state.cell_database.move_rows import MOVES, move_of
-from roost.state.cell_database.moves import MOVE, enter, locked_instance, put_on, way_back
+from roost.state.cell_database.moves import (
+    MOVE,
+    enter,
+    find_moves,
+    locked_instance,
+    locked_move,
+    put_on,
+    way_back,
+)
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances, moves
 from roost.storage import entering, in_batches, one_of, one_of_constants, transaction
@@ -206,6 +217,41 @@ def fail_targets(connection: Connection, keys: tuple[AttemptKey, ...], at: float
         _fail_target(connection, move, reason, TIMED_OUT, at, orders=True, retryable=not waits)
         ended.append(_end(move, record.FAILED, at, reason))
     return ended
+
+
+class AbortedMove(msgspec.Struct, frozen=True):
+    """A move that was aborted, as it is then. ``ended``: the end of its attempt, for the records."""
+
+    move: Move
+    ended: Attempt | None = None
+
+
+@entering(MOVE)
+def abort_move(connection: Connection, uuid: str, reason: str, at: float) -> AbortedMove | MoveRefused | None:
+    """Abort a move: its instance stays on the source. None: the cell has no such move.
+
+    A target that was told to start the guest is beyond it: nobody else can know that no guest starts there.
+    A move whose instance stays on the source anyway is returned as it is.
+    """
+    move = locked_move(connection, uuid)
+    if move is None:
+        return None
+    ended = None
+    if move.state in (REQUESTED, RETRYING):
+        enter(connection, move, way_back(move), at, reason=reason)
+    elif move.state in UNCONFIRMED:
+        _fail_target(connection, move, reason, None, at, orders=True, retryable=False)
+        ended = _end(move, record.FAILED, at, reason)
+    elif move.state not in (RESTARTING, RETURNING, FAILED_MOVE):
+        return MoveRefused(_TOO_LATE.get(move.state, f"the move is {move.state}"))
+    return AbortedMove(find_moves((uuid,))(connection)[uuid], ended)
+
+
+_TOO_LATE = {
+    STARTING: "the target was told to start the guest; revert the move once the instance runs there",
+    SWITCHED: "the instance runs on the target; revert the move, or confirm it",
+}
+"""By state, why a move cannot be aborted."""
 
 
 def fail_targets_on(connection: Connection, host: str, reason: str, code: str, at: float) -> list[Attempt]:

@@ -108,11 +108,18 @@ def moves_of_instances(connection: Connection, uuids: tuple[str, ...]) -> dict[s
 
 
 class MoveFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """A selection of moves. ``under_way``: those that have not ended. ``host``: the source or the target."""
+    """A selection of moves.
+
+    - ``under_way``: True: those that have not ended; False: those that have. ``host``: source or target.
+    - ``project_id``: the project of the instances, which are there then.
+    - ``after``: begin (seconds since the epoch) and uuid of the move after which the list goes on.
+    """
 
     instance: str | None = None
-    under_way: bool = False
+    under_way: bool | None = None
     host: str | None = None
+    project_id: str | None = None
+    after: tuple[float, str] | None = None
 
 
 @transaction
@@ -121,8 +128,14 @@ def list_moves(connection: Connection, wanted: MoveFilter, most: int) -> list[Mo
     query = MOVES.order_by(moves.c.began.desc(), moves.c.uuid).limit(most)
     if wanted.instance is not None:
         query = query.where(moves.c.instance_uuid == wanted.instance)
-    if wanted.under_way:
-        query = query.where(moves.c.state.not_in(ENDED))
+    if wanted.under_way is not None:
+        query = query.where(moves.c.state.not_in(ENDED) if wanted.under_way else moves.c.state.in_(ENDED))
+    if wanted.project_id is not None:
+        of_project = sa.select(instances.c.uuid).where(instances.c.project_id == wanted.project_id)
+        query = query.where(moves.c.instance_uuid.in_(of_project))
+    if wanted.after is not None:
+        began, uuid = wanted.after
+        query = query.where((moves.c.began < began) | ((moves.c.began == began) & (moves.c.uuid > uuid)))
     if wanted.host is not None:
         query = query.where((moves.c.source_host == wanted.host) | (moves.c.target_host == wanted.host))
     return [move_of(row) for row in connection.execute(query)]

@@ -1,0 +1,194 @@
+"""The operations of moves, their handlers and policy rules."""
+
+import uuid as uuids
+from typing import Final, Protocol
+
+from roost.conductor.hosts.registry import HostRegistry
+from roost.conductor.hosts.watch import ServiceWatch, check_feature
+from roost.conductor.instances.operations import ALL_PROJECTS, ShowsInstances, is_reachable
+from roost.conductor.instances.operations import PATH as INSTANCES
+from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
+from roost.conductor.moves.types import (
+    DescribedMove,
+    MovePage,
+    MovesQuery,
+    ShownMove,
+    WantedMigration,
+    described_move,
+    shown_move,
+)
+from roost.conductor.moves.views import MoveViews
+from roost.conductor.requester import owner_of, requester_of
+from roost.conductor.super_conductor import SuperConductor
+from roost.model.move import Move, MoveRefused
+from roost.model.service_version import MOVES
+from roost.state.api_database.host_mappings import NoSuchHost
+from roost.state.api_database.request_reads import Requests
+from roost.state.cell_database.moves import read_steps
+from roost.web.errors import BadRequest, Conflict, NotFound
+from roost.web.idempotency import Creation
+from roost.web.operation import Operation
+from roost.web.policy import ADMIN, Rule
+from roost.web.query import Query
+from roost.web.request import Request, Response
+
+
+class MoveService(ShowsInstances, Protocol):
+    """The part of the conductor's service that the handlers need."""
+
+    @property
+    def conductor(self) -> SuperConductor: ...
+
+    @property
+    def requests(self) -> Requests: ...
+
+    @property
+    def moves(self) -> MoveViews: ...
+
+    @property
+    def hosts(self) -> HostRegistry: ...
+
+    @property
+    def watch(self) -> ServiceWatch: ...
+
+
+async def migrate_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
+    """Have an instance move to another host of its cell. The move is durable when it is answered.
+
+    The guest is stopped on its host and started on the other one. Without one, or if no host can take the
+    instance, it stays where it is and runs on.
+
+    The move is in the cell's database and the client's key in the API database, so no transaction has both.
+    Therefore the uuid of the move is made of the key and the request: a request that is sent again finds the
+    move that the first one began, even if the answer was never stored.
+    """
+    wanted: WantedMigration = req.body
+    mapping = await service.requests.mapping(uuid)
+    if mapping is None or mapping.cell is None or not await is_reachable(service, req, mapping):
+        raise NotFound(f"no instance {uuid} in a cell")
+    context, key = service.conductor.context, req.idempotency_key
+    name = str(uuids.uuid4()) if key is None else key.uuid(f"move/{key.request}")
+    begun = None if key is None else await find_move(context, (mapping.cell,), name)
+    if begun is None:
+        check_feature(service.watch, MOVES)
+        if wanted.host is not None:
+            await _check_target(service, wanted.host, mapping.cell)
+    asked = await request_move(
+        context,
+        uuid=name,
+        instance=uuid,
+        kind="migrate",
+        by=requester_of(req),
+        to_host=wanted.host,
+        confirms=wanted.confirm,
+    )
+    if asked is None:
+        raise NotFound(f"no instance {uuid}")
+    return _answered(mapping.cell, asked)
+
+
+async def _check_target(service: MoveService, host: str, cell: str) -> None:
+    """Check a host that is asked for. One whose cell cannot be asked is not judged: nothing begins there.
+
+    Raises `BadRequest`: the cell of the instance does not have it, or an operator has disabled it.
+    """
+    try:
+        located = await service.hosts.lookup.find(host, cell)
+    except NoSuchHost:
+        raise BadRequest(f"host {host!r} is not in cell {cell}, which has the instance") from None
+    if located.described is not None and not located.described.enabled:
+        why = "" if located.described.reason is None else f": {located.described.reason}"
+        raise BadRequest(f"host {host!r} is disabled{why}")
+
+
+async def list_moves(service: MoveService, req: Request, resp: Response) -> MovePage:
+    """List moves by page, the newest first, also those that have ended."""
+    query: MovesQuery = req.query
+    return await service.moves.page(query, None if req.projects.all else req.projects.project_id)
+
+
+async def show_move(service: MoveService, req: Request, resp: Response, uuid: str) -> DescribedMove:
+    """Show a move with its steps: the states that it entered, with times and reasons."""
+    cell, move = await _find(service, req, uuid)
+    return described_move(cell, move, await service.conductor.context.read(f"cell/{cell}", read_steps(uuid)))
+
+
+async def confirm_move(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
+    """Confirm a move whose instance runs on the target: the source destroys the guest that it keeps."""
+    cell, _ = await _find(service, req, uuid)
+    return _answered(cell, await settle_move(service.conductor.context, cell, uuid, confirm=True))
+
+
+async def revert_move(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
+    """Revert a move whose instance runs on the target and that is not confirmed: it goes back."""
+    cell, _ = await _find(service, req, uuid)
+    return _answered(cell, await settle_move(service.conductor.context, cell, uuid, confirm=False))
+
+
+async def abort_move(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
+    """Abort a move whose target was not told to start the guest: the instance stays on its host."""
+    cell, _ = await _find(service, req, uuid)
+    return _answered(cell, await stop_move(service.conductor.context, cell, uuid, owner_of(req)[1]))
+
+
+async def _find(service: MoveService, req: Request, uuid: str) -> tuple[str, Move]:
+    """Return the cell of a move, and the move. Raises `NotFound` for those that a request may not reach."""
+    # Cells that were silent are asked last: they keep one waiting.
+    silent = service.watch.silent()
+    cells = sorted(service.conductor.cells, key=lambda name: name in silent)
+    found = await find_move(service.conductor.context, cells, uuid)
+    if found is None or not req.projects.include(found[1].spec.project_id):
+        raise NotFound(f"no move {uuid}")
+    return found
+
+
+def _answered(cell: str, done: Move | MoveRefused | None) -> ShownMove:
+    """Return a move as it is shown. Raises `Conflict` for one that was refused, `NotFound` for none."""
+    if done is None:
+        raise NotFound("the move is gone")
+    if isinstance(done, MoveRefused):
+        raise Conflict(done.reason)
+    return shown_move(cell, done)
+
+
+PATH: Final = "/v1/moves"
+_ONE: Final = f"{PATH}/{{uuid}}"
+
+MOVE_RULES: Final = {
+    f"conductor:moves:{verb}": ADMIN for verb in ("create", "list", "show", "confirm", "revert", "abort")
+}
+"""The policy rules as they are without a policy file. Source: Nova's, of migrations."""
+
+
+def _rule(verb: str) -> Rule:
+    return Rule(f"conductor:moves:{verb}", all_projects=ALL_PROJECTS)
+
+
+MOVE_OPERATIONS: Final = (
+    Operation(
+        "POST",
+        f"{INSTANCES}/{{uuid}}/migrate",
+        _rule("create"),
+        migrate_instance,
+        body=WantedMigration,
+        takes=(),  # curl -d says that its data is a form
+        answer=ShownMove,
+        status=202,
+        raises=(Conflict,),
+        creates=Creation(atomic=False),
+    ),
+    Operation("GET", PATH, _rule("list"), list_moves, query=Query(MovesQuery), answer=MovePage),
+    Operation("GET", _ONE, _rule("show"), show_move, answer=DescribedMove),
+    *(
+        Operation(
+            "POST",
+            f"{_ONE}/{verb}",
+            _rule(verb),
+            handler,
+            answer=ShownMove,
+            status=202,
+            raises=(Conflict,),
+        )
+        for verb, handler in (("confirm", confirm_move), ("revert", revert_move), ("abort", abort_move))
+    ),
+)
