@@ -6,9 +6,9 @@ from itertools import count
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from roost.state.cell_database.conductor_work import FOR_CONDUCTORS as _FOR_CONDUCTORS
+from roost.state.cell_database.cell import WANTING_CONDUCTORS, WANTING_HOSTS
 from roost.state.cell_database.conductor_work import work_topic
-from roost.state.cell_database.host_work import FOR_HOSTS, orders_topic
+from roost.state.cell_database.host_work import orders_topic
 from roost.state.leases import AcquireLease, renew_lease, vacate_leases
 from roost.storage import DatabaseUnavailable, OutcomeUnknown, states_entered
 from support.simulation.databases import SimulatedDatabase
@@ -17,7 +17,6 @@ from support.simulation.process import PENDING, Process, Running
 from support.simulation.weather import CALM, Weather, fate
 from support.works import is_of
 
-FOR_CONDUCTORS = frozenset(_FOR_CONDUCTORS)
 _LEASES = (AcquireLease, renew_lease, vacate_leases)
 
 HAPPENINGS = frozenset(
@@ -292,9 +291,9 @@ class Network:
 def wake_for(process: Process, cell: str, entered: Collection[str]) -> None:
     """Wake what waits in a process for the states that instances have entered, as
     `roost.state.cell_database.Cell` does."""
-    if not FOR_CONDUCTORS.isdisjoint(entered):
+    if not WANTING_CONDUCTORS.isdisjoint(entered):
         process.wake(work_topic(cell))
-    if not FOR_HOSTS.isdisjoint(entered):
+    if not WANTING_HOSTS.isdisjoint(entered):
         process.wake(orders_topic(cell))
 
 

@@ -62,7 +62,8 @@ class ShownMove(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     - `state`: see the documentation of the API. It ends as `done`, `reverted`, `failed` or `deleted`.
     - `source_host` is the host that the instance leaves, `target_host` the one that it goes to, null until
-      one is claimed; the nodes are their root providers. `requested_host`: the target that was asked for, if any.
+      one is claimed; the nodes are their root providers. `requested_host`: the target that was asked for, if
+      any.
     - `attempt`: the number of the attempt on the target, as those of the instance; null until one is claimed.
     - `confirm`: it is confirmed as soon as the instance runs on the target.
     - `reason`: why an attempt, the move or its revert failed.

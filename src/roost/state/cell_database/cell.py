@@ -26,6 +26,7 @@ from roost.state.cell_database.deletions import GONE as GONE
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.disabled import forget_words
 from roost.state.cell_database.host_work import FOR_HOSTS, orders_topic
+from roost.state.cell_database.moves import MOVE
 from roost.state.cell_database.nodes import read_reports
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import SCHEMA, instances, nodes
@@ -34,7 +35,11 @@ from roost.storage import Database, StorageError, in_batches, one_of_constants, 
 
 T = TypeVar("T")
 
-WANTING_CONDUCTORS = frozenset(FOR_CONDUCTORS)
+WANTING_CONDUCTORS = frozenset((*FOR_CONDUCTORS, MOVE))
+"""The states, and `MOVE`, that may want work of a conductor."""
+
+WANTING_HOSTS = frozenset((*FOR_HOSTS, MOVE))
+"""The states, and `MOVE`, that may want work of a host."""
 
 
 class InstanceOutcome(NamedTuple):
@@ -204,7 +209,7 @@ class Cell:
         if entered := states_entered(work):
             if not WANTING_CONDUCTORS.isdisjoint(entered):
                 self._wake(work_topic(self.name))
-            if not FOR_HOSTS.isdisjoint(entered):
+            if not WANTING_HOSTS.isdisjoint(entered):
                 self._wake(orders_topic(self.name))
             for event, states in self._listeners.items():
                 if not states.isdisjoint(entered):
