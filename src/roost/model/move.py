@@ -30,9 +30,9 @@ import msgspec
 from roost.model.instance import Instance, Requester
 from roost.model.spec import RequestSpec, Selection
 
-MoveKind = Literal["migrate", "resize"]
+MoveKind = Literal["migrate", "resize", "evacuate"]
 """The kinds of moves. ``migrate``: to another host; the guest is stopped on the way. ``resize``: the same,
-and the instance has another flavor there."""
+and the instance has another flavor there. ``evacuate``: from a host that is dead, by a `DeathProof`."""
 
 REQUESTED: Final = "requested"
 """Accepted; the instance is locked. A conductor claims a target."""
@@ -140,6 +140,28 @@ class MovePlace(msgspec.Struct, frozen=True):
         return self.selection.node
 
 
+class SessionStamp(msgspec.Struct, frozen=True):
+    """The session of a host's agent at one moment: its holder, its epoch, and its last poll."""
+
+    holder: str
+    epoch: int
+    counter: int
+
+
+class DeathProof(msgspec.Struct, frozen=True):
+    """The proof that a host is dead, without which nothing is evacuated: a host that is cut off runs on.
+
+    ``kind``: where it comes from. ``evidence``: of the operator, in words. ``at``: seconds since the epoch.
+    ``stamp``: the session of the host's agent then, which nobody holds, None if it had none. If an agent
+    opens it again, the move ends before another guest starts.
+    """
+
+    kind: Literal["operator"]
+    evidence: str
+    at: float
+    stamp: SessionStamp | None = None
+
+
 class Move(msgspec.Struct, frozen=True, kw_only=True):
     """A move of an instance, as the cell's database stores it.
 
@@ -150,6 +172,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     - ``target`` is None until one is claimed. ``alternates``: further hosts to be tried.
     - ``at_source``: the guest on the source: `RUNS`, `ORDERED` (it is told to stop), or `AT_REST`.
     - ``run``: the id of the scheduler run that chose the target; empty until then.
+    - ``proof``: that the source is dead, of an evacuation.
     - ``reason``: why an attempt, the move or its revert failed.
     - ``ends_as``: `DONE` or `REVERTED`, once that is settled.
     - ``began``, ``changed_at``: seconds since the epoch.
@@ -171,6 +194,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     alternates: tuple[Selection, ...] = ()
     run: str = ""
     at_source: str = RUNS
+    proof: DeathProof | None = None
     reason: str | None = None
     ends_as: str | None = None
     owner: str | None = None

@@ -286,6 +286,78 @@ def test_a_source_that_does_not_answer_ends_the_move_within_the_limit_of_builds(
         cloud.finish()
 
 
+def dead_host(cloud):
+    """The host of the instance, which has lost its power, and its agent."""
+    host = cloud.guests.hosts[cloud.row(ONE).host]
+    agent = cloud.process(f"{host.name}-agent")
+    agent.crash()
+    host.die()
+    return host, agent
+
+
+def test_an_instance_is_evacuated_from_a_dead_host_and_the_host_gives_its_room_away_when_it_is_back():
+    with cloud_of_one() as cloud:
+        before = cloud.row(ONE)
+        host, agent = dead_host(cloud)
+        move = cloud.evacuate(ONE, "the rack burnt")
+        cloud.wait_for_move(move, CLEANING)
+        row = cloud.row(ONE)
+        assert cloud.guests.running(ONE) == [(row.host, 2)] != [(host.name, 1)]
+        cloud.wait(200.0)
+        assert cloud.move(move).state == CLEANING
+        assert cloud.placement.held(move).allocations == before.selection.allocations
+        agent.start()
+        cloud.wait_for_move(move, DONE)
+        assert not host.off
+        cloud.finish()
+
+
+def test_an_evacuation_without_a_host_that_has_room_leaves_all_as_it_was():
+    with cloud_of_one() as cloud:
+        before = cloud.row(ONE)
+        host, agent = dead_host(cloud)
+        blocked = cloud.placement.block(keep=before.node)
+        ended = cloud.wait_for_move(cloud.evacuate(ONE, "it is off"), FAILED_MOVE)
+        assert "No valid host" in ended.reason
+        assert cloud.row(ONE).host == host.name
+        cloud.placement.free(blocked)
+        again = cloud.evacuate(ONE, "it is off")
+        cloud.wait_for_move(again, CLEANING)
+        agent.start()
+        cloud.wait_for_move(again, DONE)
+        cloud.finish()
+
+
+def a_host_comes_back_while_its_instance_is_evacuated(faults, seed):
+    with cloud_of_one(faults, seed) as cloud:
+        agent = cloud.process(f"{cloud.row(ONE).host}-agent")
+        # It was cut off, and its guest runs.
+        agent.crash()
+        cloud.build_in(10.0)
+        move = cloud.evacuate(ONE, "somebody says so")
+        cloud.wait_for_move(move, PREPARING)
+        agent.start()
+        cloud.wait_for_move(move, FAILED_MOVE)
+        assert cloud.row(ONE).attempt == 1
+        cloud.finish()
+
+
+def test_a_sign_of_life_of_the_host_ends_an_evacuation_before_another_guest_starts():
+    play(a_host_comes_back_while_its_instance_is_evacuated)
+    assert "while it runs as" in found(a_host_comes_back_while_its_instance_is_evacuated, faults.NO_STAMP)
+
+
+def an_instance_is_evacuated_from_a_host_that_is_only_cut_off(faults, seed):
+    with cloud_of_one(faults, seed) as cloud:
+        cloud.process(f"{cloud.row(ONE).host}-agent").crash()
+        cloud.wait_for_move(cloud.evacuate(ONE, "a wrong word"), CLEANING, DONE)
+
+
+def test_a_wrong_proof_starts_a_second_guest():
+    # Nothing but the truth of the proof keeps this from happening.
+    assert "while it runs as" in found(an_instance_is_evacuated_from_a_host_that_is_only_cut_off, NONE)
+
+
 # Rules, and what goes wrong without them
 
 
@@ -369,13 +441,13 @@ def test_a_claim_that_comes_after_the_end_of_its_move_is_refused():
 # Drawn
 
 
-@pytest.mark.parametrize("kind", ["moves", "moves under crashes"])
+@pytest.mark.parametrize("kind", ["moves", "moves under crashes", "deaths"])
 def test_every_promise_is_kept_in_every_schedule_with_moves(kind):
     simulate(lambda seed: CloudWorld(KINDS[kind], seed, audits=seed % 4 == 0), range(SCHEDULES), kind)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["moves", "moves under crashes"])
+@pytest.mark.parametrize("kind", ["moves", "moves under crashes", "deaths"])
 def test_every_promise_is_kept_in_every_schedule_with_moves_at_length(kind):
     first = nightly_seed() * 1_000_000
     simulate(lambda seed: CloudWorld(KINDS[kind], seed), range(first, first + 2_500), kind)

@@ -14,8 +14,8 @@ from roost.conductor.history.timeline import actions_of
 from roost.conductor.moves.requests import find_move, request_move, settle_move
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
-from roost.model.instance import ERROR, BuildRequest, Instance, Requester
-from roost.model.move import Move, MoveRefused
+from roost.model.instance import ACTIVE, ERROR, LOST, BuildRequest, Instance, Requester
+from roost.model.move import DeathProof, Move, MoveRefused
 from roost.model.spec import Flavor
 from roost.process.context import Context
 from roost.state.api_database.audit import LEASE, read_audit_state, read_findings, read_repairs
@@ -34,6 +34,7 @@ from roost.state.leases import Tenure, keep_lease, watch_leases
 from roost.storage import StorageError
 from support.clouds import spec
 from support.simulation.cell_world import ALL, STORM
+from support.simulation.hosts import Host
 from support.simulation.network import Handling
 from support.simulation.placement import FOREIGN
 from support.simulation.process import SCHEDULER, Process
@@ -73,6 +74,9 @@ KINDS = {
         moves=1.0,
         unstoppable=0.1,
     ),
+    "deaths": Kind(
+        PAUSES, ("die", "die", "crash", "crash_super", "stop"), 6, failing=0.2, seconds=160.0, moves=0.3
+    ),
     "everything": Kind(
         STORM, (*ALL, "crash_super", "stop_super", "cut_off_super"), 8, failing=0.2, seconds=45.0
     ),
@@ -102,6 +106,7 @@ class Migrate(Call[Move | MoveRefused | None], frozen=True):
     confirms: bool = True
     to_host: str | None = None
     flavor: Flavor | None = None
+    evidence: str = ""
 
 
 class Settle(Call[Move | MoveRefused | None], frozen=True):
@@ -164,17 +169,18 @@ class ConductorsService:
 
     async def _answer(self, context: Context, working: RequestWorker, question: Any) -> Any:
         match question:
-            case Migrate(uuid, instance, confirms, to_host, flavor):
+            case Migrate(uuid, instance, confirms, to_host, flavor, evidence):
                 return await self._moved(
                     request_move(
                         context,
                         uuid=uuid,
                         instance=instance,
-                        kind="migrate" if flavor is None else "resize",
+                        kind="evacuate" if evidence else "migrate" if flavor is None else "resize",
                         by=OPERATOR,
                         to_host=to_host,
                         confirms=confirms,
                         flavor=flavor,
+                        proof=DeathProof("operator", evidence, 0.0) if evidence else None,
                     )
                 )
             case Settle(uuid, confirm):
@@ -260,6 +266,25 @@ class CloudWorld(World):
         """A super conductor reaches some of its databases and services no more."""
         self._cut_off(self.random.choice(self.supers))
 
+    def die(self) -> None:
+        """A host loses its power; an operator sees it and evacuates its instances; it is back later."""
+        agent = self.random.choice(self.agents)
+        host = self.guests.hosts[agent.name.removesuffix("-agent")]
+        agent.crash()
+        host.die()
+        self._user.run(f"operator of {host.name} at {self.loop.now}", self._evacuate(host, agent))
+        self.loop.after(self.random.choice((40.0, 120.0, 200.0)), agent.start)
+
+    async def _evacuate(self, host: Host, agent: Process) -> None:
+        context = self._user.context
+        # Before its session is free nothing is evacuated.
+        await context.sleep(66.0)
+        there = [row for cell in self.cells for row in self.rows(cell).values() if row.host == host.name]
+        for row in there:
+            if row.state in (ACTIVE, LOST) and not agent.up:
+                move = f"evacuation{next(self._numbers)}-{row.uuid}"
+                await self._ask_again(Migrate(move, row.uuid, evidence="its lamps are dark"), tries=2)
+
     # Users
 
     def plan(self) -> None:
@@ -320,10 +345,10 @@ class CloudWorld(World):
             if random.random() < 0.8:
                 await self._ask_again(Settle(move, random.random() < 0.4))
 
-    async def _ask_again(self, question: Any) -> Any:
+    async def _ask_again(self, question: Any, tries: int = 6) -> Any:
         """The answer to a question that is asked until it is allowed, or often enough."""
         random, context = self.random, self._user.context
-        for _ in range(6):
+        for _ in range(tries):
             try:
                 answer = await context.ask(CONDUCTORS, question)
             except Exception:

@@ -6,8 +6,8 @@ import msgspec
 import sqlalchemy as sa
 
 from roost.agent.protocol.questions import Confirm, Poll
-from roost.conductor.agent_endpoint.transactions import StorePoll
-from roost.model.move import CLEANING, FREEING
+from roost.conductor.agent_endpoint.transactions import ConfirmBuild, StorePoll
+from roost.model.move import CLEANING, FREEING, DeathProof
 from roost.state.api_database.build_requests import (
     FinishRequest,
     MapInstances,
@@ -17,7 +17,7 @@ from roost.state.api_database.build_requests import (
 from roost.state.api_database.tables import build_requests, instance_mappings
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
-from roost.state.cell_database.moves import take_target
+from roost.state.cell_database.moves import stamp_of, take_target
 from roost.state.cell_database.tables import fences, moves
 from support.simulation.world import Faults
 from support.works import is_of
@@ -142,6 +142,31 @@ def _no_fence_of_moves(_: str, question: Any) -> Any:
 
 
 NO_FENCE_OF_MOVES = Faults(question=_no_fence_of_moves)
+
+
+def _no_stamp(_: str, work: Any) -> Any:
+    return WithoutStamps(work) if isinstance(work, ConfirmBuild) else work
+
+
+class WithoutStamps(msgspec.Struct, frozen=True):
+    """A confirmation for which no host has shown a sign of life."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        for uuid, proof, host in connection.execute(
+            sa.select(moves.c.uuid, moves.c.proof, moves.c.source_host)
+        ):
+            if proof is not None:
+                known = msgspec.structs.replace(
+                    msgspec.json.decode(proof, type=DeathProof), stamp=stamp_of(connection, host)
+                )
+                text = msgspec.json.encode(known).decode()
+                connection.execute(sa.update(moves).where(moves.c.uuid == uuid).values(proof=text))
+        return self.work(connection)
+
+
+NO_STAMP = Faults(work=_no_stamp)
 NO_MOVE_OWNER = Faults(work=_no_move_owner)
 NO_MIGRATION = Faults(question=_no_migration)
 FREED_TOO_EARLY = Faults(work=_freed_too_early)

@@ -39,7 +39,8 @@ class Guests:
 
 class Host:
     """One host. ``guests``: instance -> attempt, of those that run; ``prepared``: of those that do not yet,
-    ``stopped``: of those that were stopped for a move. ``unstoppable``: the share of stops that fail.
+    ``stopped``: of those that were stopped for a move, ``off``: of those that ran when the host died.
+    ``unstoppable``: the share of stops that fail.
 
     ``state``: the state directory of its agent. ``has_cells``: its CPUs are those of a provider below the
     root. ``plugged``: the suffix of the provider that its second
@@ -65,6 +66,7 @@ class Host:
         self.guests: dict[str, int] = {FOREIGN: 1}
         self.prepared: dict[str, int] = {}
         self.stopped: dict[str, int] = {}
+        self.off: dict[str, int] = {}
         self.unstoppable = 0.0
         self.failing = 0.0
         self.fails: set[tuple[str, int]] = set()
@@ -128,13 +130,15 @@ class Host:
         """Remove all that is here of an instance."""
         if instance == FOREIGN:
             raise BrokenPromise(f"the agent of {self.name} destroys a guest of others")
-        for there in (self.prepared, self.guests, self.stopped):
+        for there in (self.prepared, self.guests, self.stopped, self.off):
             if instance in there:
                 self._note(self.name, "destroys", instance, f"attempt {there[instance]}")
                 del there[instance]
 
     def stop(self, instance: str) -> None:
         """Stop a guest; what it is made of stays. Raises `BuildFailed`."""
+        if instance in self.off:
+            self.stopped[instance] = self.off.pop(instance)
         if instance in self.stopped:
             return
         if instance not in self.guests:
@@ -147,15 +151,23 @@ class Host:
         """Start a guest that was stopped. Raises `BuildFailed`."""
         if self.guests.get(instance) == attempt:
             return
-        if self.stopped.get(instance) != attempt:
+        there = self.off if instance in self.off else self.stopped
+        if there.get(instance) != attempt:
             raise BuildFailed("there is no such guest")
         self._may_fail("start", instance)
-        self.start(instance, self.stopped.pop(instance))
+        self.start(instance, there.pop(instance))
 
     def _may_fail(self, what: str, instance: str) -> None:
         if self._random.random() < self.unstoppable:
             self._note(self.name, f"fails to {what}", instance)
             raise BuildFailed(f"the hypervisor does not {what} it")
+
+    def die(self) -> None:
+        """The machine loses its power: its guests are off when it is back."""
+        self._note(self.name, "dies")
+        self.off.update((uuid, attempt) for uuid, attempt in self.guests.items() if uuid != FOREIGN)
+        self.guests = {FOREIGN: self.guests[FOREIGN]}
+        self.prepared.clear()
 
     def lose(self, instance: str) -> None:
         """A guest vanishes, as when somebody removes it by hand."""

@@ -107,6 +107,15 @@ class Scripted(CloudWorld):
         self._user.run(f"moves{self._moves_made}", self._insist(Migrate(move, uuid, **named)))
         return move
 
+    def evacuate(self, uuid: str, evidence: str = "it burnt") -> str:
+        """An operator evacuates an instance, again until its host has been silent for long enough."""
+        for _ in range(100):
+            move = self.migrate(uuid, evidence=evidence)
+            self.wait(2.0)
+            if isinstance(self.answers[-1], Move):
+                return move
+        raise BrokenPromise(f"{uuid} is not evacuated: {self.answers[-1]}")
+
     def confirm(self, move: str) -> None:
         """An operator confirms a move."""
         self._user.run(f"confirms {move}", self._insist(Settle(move, True)))

@@ -7,7 +7,7 @@ request in the API database that is handed to the cell later: its instance canno
 from collections.abc import Collection
 
 from roost.model.instance import Requester
-from roost.model.move import Move, MoveKind, MoveRefused
+from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
 from roost.model.spec import Flavor, RequestSpec
 from roost.process.context import Context
 from roost.records.redact import without_secrets
@@ -28,11 +28,12 @@ async def request_move(
     to_host: str | None = None,
     confirms: bool = True,
     flavor: Flavor | None = None,
+    proof: DeathProof | None = None,
 ) -> Move | MoveRefused | None:
     """Accept the move of an instance; None: it is unknown, in no cell yet, or deleted.
 
-    ``uuid``: drawn for the move; a repeated call has the same. ``flavor``: the new one of a resize. Raises
-    `StorageError`.
+    ``uuid``: drawn for the move; a repeated call has the same. ``flavor``: the new one of a resize.
+    ``proof``: that the host is dead, of an evacuation. Raises `StorageError`.
     """
     mapping = (await context.read(API, find_mappings((instance,)))).get(instance)
     if mapping is None or mapping.cell is None or mapping.deleted:
@@ -46,6 +47,7 @@ async def request_move(
         to_host=to_host,
         confirms=confirms,
         flavor=None if flavor is None else _without_secrets(flavor),
+        proof=proof,
     )
     return await context.write(f"cell/{mapping.cell}", begin)
 

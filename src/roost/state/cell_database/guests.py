@@ -68,8 +68,9 @@ class GuestsReported(msgspec.Struct, frozen=True):
         known: defaultdict[str, dict[tuple[str, int], str]] = defaultdict(dict)
         for some in in_batches(work.host for work in works):
             for row in connection.execute(_ON_HOSTS, {"hosts": some}):
-                # A move stops and starts guests: it says itself how they ended.
-                known[row.host][row.uuid, row.attempt] = row.state if row.move is None else MOVING
+                # A move stops guests: one that is not there is not lost.
+                moves = row.move is not None and row.state == ACTIVE
+                known[row.host][row.uuid, row.attempt] = MOVING if moves else row.state
             for host, uuid, attempt in attempts_of_moves(connection, some):
                 known[host].setdefault((uuid, attempt), MOVING)
         compared = [work.compared(known[work.host]) for work in works]

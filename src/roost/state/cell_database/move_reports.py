@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model import record
-from roost.model.instance import LOST, AttemptKey, BuildAttempt, BuildResult, DestroyOrder, PowerResult
+from roost.model.instance import AttemptKey, BuildAttempt, BuildResult, DestroyOrder, PowerResult
 from roost.model.move import (
     AT_REST,
     AT_SOURCE,
@@ -43,22 +43,21 @@ from roost.model.move import (
     MoveWork,
 )
 from roost.model.record import BUILT, Attempt
-from roost.model.text import clean_text
 from roost.state.cell_database.building import keep_attempts
-from roost.state.cell_database.history import line, with_line
 from roost.state.cell_database.host_work import give_orders
 from roost.state.cell_database.move_rows import MOVES, move_of
 from roost.state.cell_database.moves import (
     MOVE,
     enter,
     find_moves,
+    has_shown_life,
     locked_instance,
     locked_move,
+    lose,
     put_on,
     way_back,
 )
-from roost.state.cell_database.state_changes import note_changes
-from roost.state.cell_database.tables import instances, moves
+from roost.state.cell_database.tables import moves
 from roost.storage import entering, in_batches, one_of, one_of_constants, transaction
 
 NOT_CONFIRMED = "the target has not asked within its time whether it may start the guest"
@@ -68,6 +67,8 @@ TIMED_OUT = "TimedOut"
 
 TOO_OLD = "AgentTooOld"
 """The code of an attempt that ends because the agent of its host is too old."""
+
+CAME_BACK = "the host has shown signs of life since it was said to be dead"
 
 NOT_STOPPED = "the source has not stopped its guest within the time limit"
 
@@ -79,6 +80,14 @@ def confirm_target(connection: Connection, key: AttemptKey, host: str, at: float
     """
     move = _locked(connection, key.instance, key.attempt, host)
     if move is None or key.attempt == move.source.attempt or move.state not in ON_TARGET:
+        return False
+    proof = move.proof
+    if (
+        proof is not None
+        and move.state == PREPARING
+        and has_shown_life(connection, move.source.host, proof.stamp)
+    ):
+        _fail_target(connection, move, CAME_BACK, None, at, retryable=False)
         return False
     if move.state == STOPPED or (move.state == PREPARING and move.at_source == AT_REST):
         enter(connection, move, STARTING, at)
@@ -138,7 +147,7 @@ def _take_power(connection: Connection, move: Move, report: PowerResult, at: flo
         of = "target cannot stop" if move.state == REVERTING else "source cannot start"
         enter(connection, move, CONTINUING, at, reason=f"the {of} its guest: {failure}", ends_as=None)
     else:
-        _lose(connection, move, failure, at)
+        lose(connection, move.instance, f"the guest could not be started again: {failure}", at)
         enter(connection, move, _AFTER_POWER[move.state], at)
 
 
@@ -340,15 +349,6 @@ def _end(move: Move, result: str, at: float, reason: str | None) -> Attempt:
         instance=move.instance,
         reason=reason,
     )
-
-
-def _lose(connection: Connection, move: Move, failure: str, at: float) -> None:
-    """Note that the guest of an instance could not be started again: it is lost until its host finds it."""
-    reason = clean_text(f"the guest could not be started again: {failure}")
-    told = line(LOST, at, reason)
-    lost = sa.update(instances).where(instances.c.uuid == move.instance)
-    connection.execute(lost.values(state=LOST, reason=reason, changed_at=at, history=with_line(told)))
-    note_changes(connection, [move.instance], told)
 
 
 def _locked(

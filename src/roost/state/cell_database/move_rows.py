@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import Requester
-from roost.model.move import ENDED, Move, MovePlace, MoveStep
+from roost.model.move import ENDED, DeathProof, Move, MovePlace, MoveStep
 from roost.model.spec import RequestSpec, Selection
 from roost.state.cell_database.rows import Row, selection_text, spec_text
 from roost.state.cell_database.tables import moves
@@ -20,6 +20,7 @@ _JSON = msgspec.json.Encoder()
 _SELECTION = msgspec.json.Decoder(Selection)
 _ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
 _SPEC = msgspec.json.Decoder(RequestSpec)
+_PROOF = msgspec.json.Decoder(DeathProof)
 _REQUESTER = msgspec.json.Decoder(Requester)
 
 MOVES = sa.select(*(column for column in moves.columns if column.name != "history"))
@@ -47,6 +48,7 @@ def move_of(row: Row) -> Move:
         alternates=_ALTERNATES.decode(row.alternates),
         run=row.run,
         at_source=row.at_source,
+        proof=None if row.proof is None else _PROOF.decode(row.proof),
         reason=row.reason,
         ends_as=row.ends_as,
         owner=row.owner,
@@ -73,6 +75,7 @@ def move_row(move: Move) -> dict[str, object]:
         "to_host": move.to_host,
         "confirms": move.confirms,
         "at_source": move.at_source,
+        "proof": None if move.proof is None else _JSON.encode(move.proof).decode(),
         "owner_epoch": 0,
         "began": move.began,
         "changed_at": move.began,

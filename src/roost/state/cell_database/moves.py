@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from roost.model.instance import (
     ACTIVE,
+    LOST,
     MOVED,
     MOVING,
     NOT_MOVED,
@@ -23,6 +24,7 @@ from roost.model.instance import (
     Transition,
 )
 from roost.model.move import (
+    AT_REST,
     CLEANING,
     DELETED,
     DISCARDING,
@@ -41,17 +43,19 @@ from roost.model.move import (
     RUNS,
     SWITCHED,
     UNDOING,
+    DeathProof,
     Move,
     MoveKind,
     MovePlace,
     MoveRefused,
     MoveStep,
+    SessionStamp,
     other_place,
 )
 from roost.model.spec import Flavor, Selection
 from roost.model.text import clean_text
-from roost.state.cell_database.history import MOST_OF_GUESTS, MOST_OF_REASON, transition_line, with_line
-from roost.state.cell_database.host_work import give_orders
+from roost.state.cell_database.history import MOST_OF_GUESTS, MOST_OF_REASON, line, transition_line, with_line
+from roost.state.cell_database.host_work import give_orders, session_name
 from roost.state.cell_database.move_limits import MoveLimits, count_moves, hold_limits
 from roost.state.cell_database.move_rows import MOVES, move_of, move_row
 from roost.state.cell_database.reported import MAX_HOST
@@ -66,7 +70,7 @@ from roost.state.cell_database.rows import (
 )
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import build_attempts, instances, moves
-from roost.state.leases import holders
+from roost.state.leases import VACANT, holders, read_stamps
 from roost.storage import entering, in_batches, one_of, one_of_constants, short_read, transaction
 
 MOVE = "move"
@@ -175,11 +179,13 @@ def begin_move(
     to_host: str | None = None,
     confirms: bool = True,
     flavor: Flavor | None = None,
+    proof: DeathProof | None = None,
 ) -> Move | MoveRefused | None:
     """Lock an instance and accept its move, or say why not; None: the cell has no such instance.
 
     ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now. ``flavor``: of the
-    instance on the target; None: as before.
+    instance on the target; None: as before. ``proof``: that the source is dead, of an evacuation; it gets the
+    stamp of the source's session.
     """
     locked = locked_instance(connection, instance)
     if locked is None:
@@ -189,12 +195,16 @@ def begin_move(
         return move_of(there)
     if locked.move is not None:
         return MoveRefused(f"move {locked.move} of the instance is under way")
-    if locked.state != ACTIVE:
+    if locked.state != ACTIVE and not (proof is not None and locked.state == LOST):
         return MoveRefused(f"the instance is {locked.state}; only an active one can move")
     if locked.spec is None or locked.selection is None or locked.selection.generation is None:
         return MoveRefused("the cell does not know what the instance was built from and what it holds")
     if locked.spec.requested_networks or locked.spec.requested_resources:
         return MoveRefused("instances with ports or accelerators cannot move yet")
+    if proof is not None:
+        proof = msgspec.structs.replace(proof, stamp=stamp_of(connection, locked.host or ""))
+        if proof.stamp is not None and proof.stamp.holder != VACANT:
+            return MoveRefused(f"the agent of host {locked.host} has not been silent for long enough")
     if to_host == locked.host:
         return MoveRefused(f"the instance is on host {to_host} already")
     move = Move(
@@ -209,7 +219,11 @@ def begin_move(
         changed_at=at,
         to_host=to_host,
         confirms=confirms,
+        at_source=RUNS if proof is None else AT_REST,
+        proof=proof,
     )
+    if proof is not None and locked.state == ACTIVE:
+        lose(connection, instance, f"its host is dead: {proof.evidence}", at)
     connection.execute(sa.insert(moves), move_row(move))
     connection.execute(sa.update(instances).where(instances.c.uuid == instance).values(move=uuid))
     return move
@@ -380,12 +394,24 @@ def go_on(
     return True
 
 
+def stamp_of(connection: Connection, host: str) -> SessionStamp | None:
+    """Return the stamp of the session of a host; None: it has never had one."""
+    name = session_name(host)
+    found = read_stamps(connection, [name]).get(name)
+    return None if found is None else SessionStamp(*found)
+
+
+def has_shown_life(connection: Connection, host: str, since: SessionStamp | None) -> bool:
+    """Return whether the agent of a host has opened a session since its session had a stamp."""
+    return stamp_of(connection, host) != since
+
+
 def way_back(move: Move) -> str:
     """Return the state of a move that takes no further target: the instance stays on the source.
 
-    A source that was told to stop its guest starts it again first.
+    A source that was told to stop its guest starts it again first, unless it is dead.
     """
-    return RETURNING if move.at_source == RUNS else RESTARTING
+    return RETURNING if move.at_source == RUNS or move.proof is not None else RESTARTING
 
 
 def _is_owned(connection: Connection, move: Move) -> bool:
@@ -497,8 +523,18 @@ def tell_instance(
     note_changes(connection, [uuid], line)
 
 
+def lose(connection: Connection, uuid: str, reason: str, at: float) -> None:
+    """Note that the guest of an instance, which is locked, does not run."""
+    reason = clean_text(reason)
+    told = line(LOST, at, reason)
+    values = {"state": LOST, "reason": reason, "changed_at": at, "history": with_line(told)}
+    connection.execute(sa.update(instances).where(instances.c.uuid == uuid).values(**values))
+    note_changes(connection, [uuid], told)
+
+
 def put_on(connection: Connection, move: Move, place: MovePlace, selection: Selection, at: float) -> None:
     """Put an instance, which is locked, on a host of its move. ``selection``: what it holds."""
+    locked = locked_instance(connection, move.instance)
     values = {
         "host": place.host,
         "node": place.node,
@@ -513,3 +549,5 @@ def put_on(connection: Connection, move: Move, place: MovePlace, selection: Sele
     }
     connection.execute(sa.update(instances).where(instances.c.uuid == move.instance).values(**values))
     tell_instance(connection, move.instance, at, MOVED, place)
+    if locked is not None and locked.state != ACTIVE:
+        tell_instance(connection, move.instance, at, ACTIVE, place)

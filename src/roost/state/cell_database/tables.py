@@ -153,6 +153,7 @@ moves = sa.Table(
     sa.Column("to_host", NAME),
     sa.Column("confirms", sa.Boolean, nullable=False),
     sa.Column("at_source", sa.String(20), nullable=False),
+    sa.Column("proof", BIG_TEXT),
     sa.Column("ends_as", sa.String(20)),
     sa.Column("reason", BIG_TEXT),
     sa.Column("owner", UUID),

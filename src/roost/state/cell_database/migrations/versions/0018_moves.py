@@ -39,6 +39,7 @@ def upgrade() -> None:
         sa.Column("to_host", sa.String(length=255), nullable=True),
         sa.Column("confirms", sa.Boolean(), nullable=False),
         sa.Column("at_source", sa.String(length=20), nullable=False),
+        sa.Column("proof", TEXT, nullable=True),
         sa.Column("ends_as", sa.String(length=20), nullable=True),
         sa.Column("reason", TEXT, nullable=True),
         sa.Column("owner", sa.String(length=36), nullable=True),
