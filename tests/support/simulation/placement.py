@@ -5,6 +5,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from roost.agent.protocol.types import MovedClaim, ProviderRefusal, TreeClaim
 from roost.agent.protocol.types import SetInventories as AgentsSetInventories
@@ -27,7 +28,7 @@ from roost.scheduler.gateways.local import Decide, UseAlternate
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Plugins
-from roost.scheduler.request.places import ignored, places_of
+from roost.scheduler.request.places import RequestedPlace, ignored, places_of, target_of
 from roost.scheduler.request.scheduling_request import HostRequest, PlacementQueries, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.replacement import AlternateRequest, Replacement, ReplacementRequest
@@ -250,8 +251,14 @@ class SimulatedPlacement:
         run, seed = f"run-{self.runs}", self.random.getrandbits(32)
         request = msgspec.structs.replace(request, run=run)
         query = CandidateQuery((RequestGroup({"VCPU": request.spec.flavor.vcpus}),))
-        places = (*ignored(request.spec, self.table), *places_of(request.spec, self.table))
-        return SchedulingRequest.of(request, PlacementQueries(query, places=places), _OPTIONS, NOW, seed=seed)
+        places = [*ignored(request.spec, self.table), *places_of(request.spec, self.table)]
+        named = target_of(request.spec, self.table)
+        if named is not None:
+            # Placement is asked for this tree alone.
+            places.append(RequestedPlace("requested_destination", np.array(named, dtype=np.intp), True))
+        return SchedulingRequest.of(
+            request, PlacementQueries(query, places=tuple(places)), _OPTIONS, NOW, seed=seed
+        )
 
 
 class _Ledger:
