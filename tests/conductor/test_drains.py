@@ -12,13 +12,20 @@ from alembic.script import ScriptDirectory
 from roost.conductor.events.observed import SeenOutage, note_outages_now
 from roost.conductor.words.drains import look_at_drains
 from roost.model.operator_word import SaidWord, Subject
-from roost.state.api_database.drains import Drain, note_drains, read_open_drains
+from roost.state.api_database.drains import (
+    Drain,
+    find_drain_word,
+    note_drains,
+    read_moving_drains,
+    read_open_drains,
+)
 from roost.state.api_database.events import events_after
 from roost.state.api_database.operator_words import WordStore
 from roost.state.api_database.tables import SCHEMA
 from roost.state.cell_database.instance_search import count_remaining
+from roost.state.cell_database.moves import read_all_moves
 from roost.storage import Database
-from support.conducting import Conductors
+from support.conducting import HOSTS, Conductors
 from support.conductor_api import ADMIN, OPERATOR, api, asked_for, hold
 from support.databases import Place
 from support.upgrading import upgrade_empty
@@ -235,6 +242,100 @@ def test_words_of_a_database_of_before_are_drained_from_the_upgrade_on(place: Pl
         found = await database.read(events_after(None, 9))
         assert found is not None
         assert [each.kind for each in found.events] == ["drain_ended", "cell_down"]
+        await database.close()
+
+    asyncio.run(run())
+
+
+def test_a_drain_with_moves_shows_its_progress_and_is_paused(tmp_path) -> None:
+    async def use(now: Conductors, client: httpx.AsyncClient) -> None:
+        uuid, host = await placed(now, client)
+        path, node = f"/v1/hosts/{host}", f"node-{host}"
+
+        async def put(path: str, **body: Any) -> httpx.Response:
+            return await client.put(path, json=body, headers=OPERATOR)
+
+        async def progress(path: str) -> dict[str, Any]:
+            answer = await client.get(f"{path}/drain", headers=ADMIN)
+            assert answer.is_success, answer.text
+            shown: dict[str, Any] = answer.json()
+            return shown
+
+        def numbers(shown: dict[str, Any]) -> list[int]:
+            return [shown[each] for each in ("left", "waiting", "moving", "moved", "stuck")]
+
+        shown = await progress(path)
+        assert (shown["enabled"], shown["move"], numbers(shown)) == (True, False, [1, 1, 0, 0, 0])
+        assert (await put(path, enabled=False, move=True)).is_success
+        shown = await progress(path)
+        assert (shown["enabled"], shown["move"], shown["held_back_by"]) == (False, True, 0)
+        await now.step()
+        for each in (path, f"{path}/nodes/{node}"):
+            assert numbers(await progress(each)) == [1, 0, 1, 0, 0]
+        cell = await now.cell_of(uuid)
+        [move] = (await cell.read(read_all_moves())).values()
+        assert (move.instance, move.by.user_id) == (uuid, "drain")
+        await now.step()
+        assert len(await cell.read(read_all_moves())) == 1
+        assert (await put(path, enabled=False)).is_success
+        assert not (await progress(path))["move"], "said again without it, the drain is paused"
+        assert (await put(f"{path}/nodes/{node}", enabled=False, move=True)).is_success
+        assert (await progress(f"{path}/nodes/{node}"))["move"]
+        name = cell.name
+        for wrong, body in ((path, {"enabled": True}), (f"/v1/cells/{name}", {"enabled": False})):
+            assert (await put(wrong, **body, move=True)).status_code == 400
+        assert (await client.get(f"{path}/nodes/other/drain", headers=ADMIN)).status_code == 404
+        assert (await client.get(f"{path}/drain")).status_code == 403
+
+    using(tmp_path, use)
+
+
+def test_what_cannot_move_is_named(tmp_path) -> None:
+    async def use(now: Conductors, client: httpx.AsyncClient) -> None:
+        uuid, host = await placed(now, client)
+        cell = await now.cell_of(uuid)
+        for other in HOSTS:
+            if HOSTS[other] == cell.name and other != host:
+                await say(client, f"hosts/{other}", False)
+        await now.feed.refresh()
+        await client.put(f"/v1/hosts/{host}", json={"enabled": False, "move": True}, headers=OPERATOR)
+        for _ in range(4):
+            await now.step()
+        shown = (await client.get(f"/v1/hosts/{host}/drain", headers=ADMIN)).json()
+        [named] = shown["staying"]
+        assert (named["instance"], named["state"], named["tries"], shown["stuck"]) == (uuid, "active", 1, 1)
+        assert "No valid host" in named["reason"]
+        assert len(await cell.read(read_all_moves())) == 1, "it is tried again after a pause"
+
+    using(tmp_path, use)
+
+
+def test_the_time_since_which_a_subject_is_disabled_outlasts_later_words(place: Place) -> None:
+    subject = Subject("cell1", "a")
+
+    async def run() -> None:
+        database = Database(place.url)
+        upgrade_empty(SCHEMA, database)
+        store = WordStore(database)
+        found = []
+        for at, enabled, moves in (
+            (1.0, False, True),
+            (2.0, False, False),
+            (3.0, True, False),
+            (4.0, False, True),
+        ):
+            await store.say([SaidWord(subject, enabled, None, at, moves)])
+            word = await database.read(find_drain_word(subject))
+            drains = await database.read(read_moving_drains())
+            found.append((word.enabled, word.moves, word.since, [each.subject for each in drains]))
+        assert found == [
+            (False, True, 1.0, [subject]),
+            (False, False, 1.0, []),
+            (True, False, 0.0, []),
+            (False, True, 4.0, [subject]),
+        ]
+        await store.withdraw("cell1", "a")
+        assert await database.read(read_moving_drains()) == []
         await database.close()
 
     asyncio.run(run())

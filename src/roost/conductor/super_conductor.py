@@ -18,19 +18,22 @@ from roost.conductor.backoff import Backoff, CarryOptions
 from roost.conductor.context import AsyncioConductorContext, SchedulerLike
 from roost.conductor.deletions import carry_deletions
 from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
-from roost.conductor.hosts.watch import ServiceWatch
+from roost.conductor.hosts.watch import ServiceWatch, held_back_by
 from roost.conductor.request_check import clean_request
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
+from roost.conductor.words.departures import RetryTimes, ask_for_moves, empty_subjects
 from roost.conductor.words.drains import look_at_drains, watch_drains
 from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest, Requester
 from roost.model.record import RecordSink
+from roost.model.service_version import MOVES
 from roost.placement.interface import Placement
 from roost.process.asyncio_context import Transactor
 from roost.process.context import Context, Routine, lasting
 from roost.state.api_database.audit import LEASE
 from roost.state.cell_database import Cell
 from roost.state.cell_database.cell import GONE, changed
+from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.leases import LeaseTimes, Tenure, keep_lease, release_lease, renew, vacate_all, watch_leases
 from roost.storage import Database, DatabaseUnavailable, StorageError
 
@@ -45,8 +48,9 @@ class SuperConductor:
 
     ``api``: the API database. ``cells`` by name, cell0 among them; more may come. ``max_attempts``: hosts
     tried for an instance, the first included. ``history_days``: days for which the history of an instance is
-    kept after its end. ``backoff``: how often a request that fails is tried, and after
-    which pauses; an outage of a database or service is waited out. ``sleep`` waits for some seconds.
+    kept after its end. ``move_limits``: of the moves that drains ask for. ``backoff``: how often a request
+    that fails is tried, and after which pauses; an outage of a database or service is waited out. ``sleep``
+    waits for some seconds.
 
     A request that is given up ends in cell0, in error, with the reason. ``failure`` is set to the error of a
     request for which even that failed: it is taken up again by another process, or at the next start.
@@ -67,6 +71,7 @@ class SuperConductor:
         backoff: Backoff = Backoff(),  # noqa: B008 - it is frozen
         times: LeaseTimes = LeaseTimes(),  # noqa: B008 - it is frozen
         audits: AuditOptions = AuditOptions(),  # noqa: B008 - it is frozen
+        move_limits: MoveLimits = MoveLimits(),  # noqa: B008 - it is frozen
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -90,6 +95,8 @@ class SuperConductor:
         self._tenure = Tenure(name, KIND, host, times=times)
         self._auditing = audit_tenure(name, times)
         self._audits = audits
+        self._move_limits = move_limits
+        self._retry_times = RetryTimes()
         options = CarryOptions(max_attempts=max_attempts, backoff=backoff)
         self._working = RequestWorker(self._context, self._tenure, options)
         self._listening: set[asyncio.Task[None]] = set()
@@ -144,6 +151,9 @@ class SuperConductor:
             complete_mappings=self._working.complete_mappings,
             prune_past=lambda: self._working.prune_past(self._history_days),
             watch_drains=lambda: watch_drains(self._context, self._answering),
+            empty_subjects=lambda: empty_subjects(
+                self._context, self._answering, self._move_limits, self._knows_moves
+            ),
             keep_cell_logs=lambda: keep_cell_logs(self._context, self._answering, self._history_days),
             prune_answers=self._working.prune_answers,
             keep_audit=lambda: keep_lease(self._context, "api", self._auditing),
@@ -164,6 +174,7 @@ class SuperConductor:
         await self._working.look_for_late_claims()
         await number_changes(self._context, self._answering())
         await look_at_drains(self._context, self._answering())
+        await ask_for_moves(self._context, self._answering(), self._move_limits, self._retry_times)
 
     async def accept(self, request: BuildRequest, answer: KeyedAnswer | None = None) -> None:
         """Accept a request: it is durable when this returns, and on its way to its cells.
@@ -217,6 +228,10 @@ class SuperConductor:
         """Run coroutines for ever."""
         for name, begin in routines.items():
             self._context.start(name, lasting(self._context, name, begin))
+
+    def _knows_moves(self) -> bool:
+        """Return whether all processes and agents that are up know moves."""
+        return not held_back_by(self.watch, MOVES)
 
     def _answering(self) -> list[str]:
         """The cells whose databases answered when they were last read, or were not read yet."""

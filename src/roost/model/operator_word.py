@@ -17,9 +17,13 @@ class Subject(NamedTuple):
 
 
 class SaidWord(msgspec.Struct, frozen=True):
-    """The word on a subject. ``enabled``: it may have new instances. ``at``: seconds since the epoch."""
+    """The word on a subject. ``enabled``: it may have new instances. ``at``: seconds since the epoch.
+
+    ``moves``: the instances on a disabled subject are moved away.
+    """
 
     subject: Subject
     enabled: bool
     reason: str | None
     at: float
+    moves: bool = False

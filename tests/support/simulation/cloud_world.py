@@ -14,6 +14,8 @@ from roost.conductor.history.timeline import actions_of
 from roost.conductor.moves.requests import find_move, request_move, settle_move
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
+from roost.conductor.words.departures import empty_subjects
+from roost.conductor.words.drains import watch_drains
 from roost.model.instance import ACTIVE, ERROR, LOST, BuildRequest, Instance, Requester
 from roost.model.move import DeathProof, Move, MoveRefused
 from roost.model.spec import Flavor
@@ -212,6 +214,9 @@ class CloudWorld(World):
     audits = True
     """Whether the super conductors audit."""
 
+    drains = False
+    """Whether the super conductors move instances away from what an operator drains."""
+
     breaks = False
     """Whether a test breaks what the audit repairs."""
 
@@ -240,6 +245,10 @@ class CloudWorld(World):
         process.run("seeks", working.seek())
         process.run("deletes", working.carry_deletions())
         process.run("frees", working.free_late_claims())
+        if self.drains:
+            ready = empty_subjects(process.context, lambda: self.cells, self.move_limits, lambda: True)
+            process.run("empties", ready)
+            process.run("watches drains", watch_drains(process.context, lambda: self.cells))
         if not self.audits:
             return
         auditing = audit_tenure(process.name, LEASES)

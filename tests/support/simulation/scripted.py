@@ -86,11 +86,14 @@ class Scripted(CloudWorld):
 
     # What users do
 
-    def request(self, *uuids: str) -> None:
-        """A user asks for instances, and gets a promise sooner or later."""
+    def request(self, *uuids: str, host: str | None = None) -> None:
+        """A user asks for instances, and gets a promise sooner or later. ``host``: the only one."""
         self._requests_made += 1
         request = BuildRequest(
-            request_id=f"request{self._requests_made}", spec=spec(1), instances=uuids, min_count=1
+            request_id=f"request{self._requests_made}",
+            spec=spec(1, force_hosts=() if host is None else (host,)),
+            instances=uuids,
+            min_count=1,
         )
         self.accepted.update(uuids)
         self._user.run(f"asks{self._requests_made}", self._insist(Accept(request)))

@@ -20,10 +20,12 @@ from roost.conductor.hosts.types import (
     ServiceList,
     ServicesQuery,
     ShownCell,
+    ShownDrain,
     ShownFeature,
     ShownHost,
     ShownNode,
     ShownService,
+    ShownStaying,
     TokenQuery,
     WantedCell,
     WantedHosts,
@@ -31,7 +33,7 @@ from roost.conductor.hosts.types import (
 )
 from roost.conductor.hosts.watch import UNKNOWN, ServiceWatch, held_back_by
 from roost.conductor.requester import owner_of, requester_of
-from roost.model.service_version import FEATURES
+from roost.model.service_version import FEATURES, MOVES
 from roost.placement.interface import Provider
 from roost.state.cell_database.hosts import CellNode
 from roost.web.errors import BadRequest
@@ -88,11 +90,28 @@ async def show_host(service: HostService, req: Request, resp: Response, host: st
 
 
 async def change_host(service: HostService, req: Request, resp: Response, host: str) -> ShownHost:
-    """Enable a host, or disable it: it gets no new instances, and those that are there stay."""
+    """Enable a host, or disable it: it gets no new instances, and those that are there stay.
+
+    With `move` they are moved to other hosts of the cell: `GET /v1/hosts/{host}/drain` shows how far.
+    """
     query: HostQuery = req.query
     change: Enabling = req.body
-    by = requester_of(req)
-    return _shown(service, await service.hosts.enable(host, change.enabled, change.reason, query.cell, by))
+    located = await service.hosts.enable(
+        host, change.enabled, change.reason, query.cell, requester_of(req), moves=change.move
+    )
+    return _shown(service, located)
+
+
+async def show_host_drain(service: HostService, req: Request, resp: Response, host: str) -> ShownDrain:
+    """Show how far a host is emptied: instances that are left, that move, and that cannot move, and why."""
+    return await _drain(service, req, host, "")
+
+
+async def show_node_drain(
+    service: HostService, req: Request, resp: Response, host: str, node: str
+) -> ShownDrain:
+    """Show how far a node is emptied, as of a host."""
+    return await _drain(service, req, host, node)
 
 
 async def move_host(service: HostService, req: Request, resp: Response, host: str) -> AddedHost:
@@ -143,11 +162,16 @@ async def list_nodes(service: HostService, req: Request, resp: Response, host: s
 
 
 async def change_node(service: HostService, req: Request, resp: Response, host: str, node: str) -> ShownNode:
-    """Enable a node, or disable it: it gets no new instances, and those that are there stay."""
+    """Enable a node, or disable it: it gets no new instances, and those that are there stay.
+
+    With `move` they are moved to other hosts of the cell.
+    """
     query: HostQuery = req.query
     change: Enabling = req.body
-    by = requester_of(req)
-    return _node(await service.hosts.enable_node(host, node, change.enabled, change.reason, query.cell, by))
+    changed = await service.hosts.enable_node(
+        host, node, change.enabled, change.reason, query.cell, requester_of(req), moves=change.move
+    )
+    return _node(changed)
 
 
 async def remove_node(service: HostService, req: Request, resp: Response, host: str, node: str) -> Removed:
@@ -210,12 +234,35 @@ async def show_cell(service: HostService, req: Request, resp: Response, name: st
 async def change_cell(service: HostService, req: Request, resp: Response, name: str) -> ShownCell:
     """Enable a cell, or disable it: its hosts get no new instances, and their instances stay."""
     change: Enabling = req.body
+    if change.move:
+        raise BadRequest("instances cannot move to another cell yet: move them from single hosts of the cell")
     return _cell(await service.cells.enable(name, change.enabled, change.reason, requester_of(req)))
 
 
 async def remove_cell(service: HostService, req: Request, resp: Response, name: str) -> None:
     """Remove a cell without hosts and instances. Its database stays as it is."""
     await service.cells.remove(name, requester_of(req))
+
+
+async def _drain(service: HostService, req: Request, host: str, node: str) -> ShownDrain:
+    query: HostQuery = req.query
+    subject, word, progress = await service.hosts.progress(host, node, query.cell)
+    return ShownDrain(
+        host=host,
+        cell=subject.cell,
+        node=node or None,
+        enabled=word.enabled,
+        move=word.moves,
+        left=progress.left,
+        moving=progress.moving,
+        moved=progress.moved,
+        stuck=progress.stuck,
+        waiting=max(progress.left - progress.moving - progress.stuck, 0),
+        staying=[
+            ShownStaying(each.instance, each.state, each.reason, each.tries) for each in progress.staying
+        ],
+        held_back_by=len(held_back_by(service.watch, MOVES)),
+    )
 
 
 def _cell(seen: SeenCell) -> ShownCell:

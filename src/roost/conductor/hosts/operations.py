@@ -20,6 +20,8 @@ from roost.conductor.hosts.handlers import (
     renew_token,
     show_cell,
     show_host,
+    show_host_drain,
+    show_node_drain,
 )
 from roost.conductor.hosts.types import (
     AddedHost,
@@ -35,6 +37,7 @@ from roost.conductor.hosts.types import (
     ServiceList,
     ServicesQuery,
     ShownCell,
+    ShownDrain,
     ShownHost,
     ShownNode,
     TokenQuery,
@@ -140,7 +143,16 @@ HOST_OPERATIONS: Final = (
         provides=(),
         raises=(Conflict,),
     ),
+    Operation("GET", f"{_ONE}/drain", _rule("show"), show_host_drain, query=_OF_ONE, answer=ShownDrain),
     Operation("GET", _NODES, _rule("show"), list_nodes, query=_OF_ONE, answer=HostNodes),
+    Operation(
+        "GET",
+        f"{_NODES}/{{node}}/drain",
+        _rule("show"),
+        show_node_drain,
+        query=_OF_ONE,
+        answer=ShownDrain,
+    ),
     Operation(
         "PUT",
         f"{_NODES}/{{node}}",

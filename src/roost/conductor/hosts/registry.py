@@ -13,6 +13,7 @@ from roost.model.operator_word import Subject
 from roost.model.token import new_host_token, token_digest
 from roost.placement.interface import Placement, Provider
 from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.drains import DrainWord, find_drain_word
 from roost.state.api_database.host_mappings import (
     CellUnavailable,
     HostElsewhere,
@@ -26,6 +27,7 @@ from roost.state.api_database.host_mappings import (
 from roost.state.api_database.node_names import release_names
 from roost.state.api_database.open_cells import ask_cell
 from roost.state.cell_database import Cell
+from roost.state.cell_database.departures import DrainProgress, describe_drain
 from roost.state.cell_database.host_admission import accept_held_host, issue_token
 from roost.state.cell_database.hosts import (
     CellNode,
@@ -92,15 +94,35 @@ class HostRegistry:
         reason: str | None = None,
         cell: str | None = None,
         by: Requester | None = None,
+        *,
+        moves: bool = False,
     ) -> Located:
-        """Enable or disable a host for new instances. Its instances stay. Raises as `HostLookup.find`.
+        """Enable or disable a host for new instances. Raises as `HostLookup.find`.
 
-        The word counts when this returns: see `roost.conductor.words`. ``by``: the requester.
+        The word counts when this returns: see `roost.conductor.words`. ``by``: the requester. ``moves``: the
+        instances of a disabled host are moved away, else they stay.
         """
         located = await self.lookup.find(host, cell)
         self.lookup.cell(located.cell)
-        await self._words.say(Subject(located.cell, host), enabled, reason, by)
+        await self._words.say(Subject(located.cell, host), enabled, reason, by, moves)
         return await self.lookup.as_said(located)
+
+    async def progress(
+        self, host: str, node: str = "", cell: str | None = None
+    ) -> tuple[Subject, DrainWord, DrainProgress]:
+        """Return how far a host is emptied, or a node of it.
+
+        Raises `NoSuchNode`, and as `HostLookup.find`.
+        """
+        if node:
+            name, nodes = await self.lookup.nodes(host, cell)
+            if node not in {each.node for each in nodes}:
+                raise NoSuchNode(f"host {host!r} has no node {node!r}")
+        else:
+            name = (await self.lookup.find(host, cell)).cell
+        subject = Subject(name, host, node)
+        word = await self._api.read(find_drain_word(subject))
+        return subject, word, await self.lookup.cell(name).read(describe_drain(subject, word.since))
 
     async def renew_token(
         self, host: str, cell: str | None = None, *, revoke: bool = False
@@ -177,8 +199,10 @@ class HostRegistry:
         reason: str | None = None,
         cell: str | None = None,
         by: Requester | None = None,
+        *,
+        moves: bool = False,
     ) -> CellNode:
-        """Enable or disable a node for new instances. Its instances stay.
+        """Enable or disable a node for new instances. ``moves``: as of `enable`.
 
         Raises `NoSuchNode`, and as `HostLookup.find`. Raises `CellUnavailable`: its cell cannot be asked, and
         the node is not found elsewhere.
@@ -193,7 +217,7 @@ class HostRegistry:
         if found is None:
             raise NoSuchNode(f"host {host!r} has no node {node!r}")
         subject = Subject(name, host, node)
-        await self._words.say(subject, enabled, reason, by)
+        await self._words.say(subject, enabled, reason, by, moves)
         return found.as_said((await self._words.store.of_hosts((host,)))[subject])
 
     async def remove_node(self, host: str, node: str, cell: str | None = None) -> tuple[str, list[Provider]]:

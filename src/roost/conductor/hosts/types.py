@@ -48,10 +48,57 @@ class AddedHosts(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Enabling(msgspec.Struct, forbid_unknown_fields=True):
-    """The body that enables or disables a host, a node or a cell. A disabled one gets no new instances."""
+    """The body that enables or disables a host, a node or a cell. A disabled one gets no new instances.
+
+    With `move` the instances on a disabled host or node are moved to other hosts of the cell. Without it, a
+    drain with moves is paused: moves that are under way go on.
+    """
 
     enabled: bool
     reason: Annotated[str, Meta(max_length=MAX_EVIDENCE)] | None = None
+    move: bool = False
+
+    def __post_init__(self) -> None:
+        if self.enabled and self.move:
+            raise ValueError("instances are moved away from what is disabled: move needs enabled false")
+
+
+class ShownStaying(msgspec.Struct, forbid_unknown_fields=True):
+    """An instance that does not move now.
+
+    `reason`: why, null while it is built or deleted. `tries`: its moves from there that have failed; it is
+    tried again, after pauses that grow.
+    """
+
+    instance: str
+    state: str
+    reason: str | None
+    tries: int
+
+
+class ShownDrain(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The progress of a drain of a host or node.
+
+    `enabled`: it has new instances, and is not drained. `move`: its instances are moved away, else they stay.
+    `left`: instances that are there; moves that have not ended count. `moving`: moves that are under way.
+    `moved`: moves from there that are done since it was disabled. `stuck`: instances that cannot move.
+    `waiting`: the others. `staying`: the instances that cannot move, and those that are built or deleted,
+    100 at most. `held_back_by`: processes and agents of a version that does not know moves: with any, no move
+    begins.
+    """
+
+    host: str
+    cell: str
+    node: str | None
+    enabled: bool
+    move: bool
+    left: int
+    moving: int
+    moved: int
+    stuck: int
+    waiting: int
+    staying: list[ShownStaying]
+    held_back_by: int
 
 
 class WantedMove(msgspec.Struct, forbid_unknown_fields=True):

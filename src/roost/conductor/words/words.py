@@ -94,10 +94,18 @@ class Words:
         self._watch = watch
 
     async def say(
-        self, subject: Subject, enabled: bool, reason: str | None = None, by: Requester | None = None
+        self,
+        subject: Subject,
+        enabled: bool,
+        reason: str | None = None,
+        by: Requester | None = None,
+        moves: bool = False,
     ) -> None:
-        """Enable or disable a subject. The flags of its cell follow when that answers. ``by``: requester."""
-        word = SaidWord(subject, enabled, reason, self._clock())
+        """Enable or disable a subject. The flags of its cell follow when that answers.
+
+        ``by``: requester. ``moves``: instances on a disabled subject are moved away.
+        """
+        word = SaidWord(subject, enabled, reason, self._clock(), moves)
         await self.store.say([word], by)
         if enabled:
             # Its agent hides it in placement until it learns of the word by the cell's flag.

@@ -67,6 +67,7 @@ class SuperConductorPart(ProcessPart[ConductingOptions]):
             max_attempts=options.max_attempts,
             history_days=options.time_limits.history_days,
             audits=options.audits,
+            move_limits=options.move_limits,
             clock=process.clock,
         )
         process.stack.push_async_callback(conductor.close)

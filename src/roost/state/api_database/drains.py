@@ -11,7 +11,7 @@ from roost.model.operator_word import Subject
 from roost.state.api_database.event_types import CloudEvent, EventKind
 from roost.state.api_database.events import append_events
 from roost.state.api_database.tables import build_requests, operator_words
-from roost.storage import transaction
+from roost.storage import short_read, transaction
 
 LATEST_SECONDS = 3600.0
 """Seconds before a word: a drain waits for no older request, as one that cannot be read stays for ever."""
@@ -57,6 +57,45 @@ def read_open_drains(connection: Connection) -> list[Drain]:
         subject = Subject(row.cell, row.host, row.node)
         found.append(Drain(subject, row.version, row.at, begun, awaited))
     return found
+
+
+class MovingDrain(msgspec.Struct, frozen=True):
+    """A drain whose instances are moved away, of the word with a ``version``."""
+
+    subject: Subject
+    version: int
+
+
+@short_read
+def read_moving_drains(connection: Connection) -> list[MovingDrain]:
+    """Return the drains that have not ended and whose instances are moved away, in order of their words."""
+    rows = connection.execute(_MOVING)
+    return [MovingDrain(Subject(row.cell, row.host, row.node), row.version) for row in rows]
+
+
+class DrainWord(msgspec.Struct, frozen=True):
+    """The word on a subject, as far as it is about its drain.
+
+    ``moves``: its instances are moved away. ``since``: when it was disabled, in seconds since the epoch.
+    """
+
+    enabled: bool = True
+    moves: bool = False
+    since: float = 0.0
+
+
+@short_read
+def find_drain_word(connection: Connection, subject: Subject) -> DrainWord:
+    """Return the word on a subject; that of an enabled one if nothing was said."""
+    row = connection.execute(sa.select(operator_words).where(_of(subject))).one_or_none()
+    if row is None or row.enabled:
+        return DrainWord()
+    return DrainWord(False, is_moving(row), row.at if row.since is None else row.since)
+
+
+def is_moving(row: sa.Row[tuple[object, ...]]) -> bool:
+    """Return whether the word of a row says that the instances of its subject are moved away."""
+    return not row.enabled and row.moves_version == row.version
 
 
 @transaction
@@ -115,6 +154,10 @@ _OPEN = sa.select(operator_words).where(
     | operator_words.c.drain_version.is_distinct_from(operator_words.c.version),
 )
 
+
+_MOVING = _OPEN.where(operator_words.c.moves_version == operator_words.c.version).order_by(
+    operator_words.c.version, operator_words.c.cell, operator_words.c.host, operator_words.c.node
+)
 
 _AWAITED = (
     sa.select(build_requests.c.accepted_at)

@@ -16,11 +16,11 @@ from roost.state.api_database.aggregates.store import (
     read_changes,
     read_version,
 )
-from roost.state.api_database.drains import end_early
+from roost.state.api_database.drains import end_early, is_moving
 from roost.state.api_database.event_types import CloudEvent, EventKind
 from roost.state.api_database.events import append_events
 from roost.state.api_database.tables import SCHEMA, operator_words
-from roost.storage import Database, in_batches
+from roost.storage import Database, in_batches, transaction
 
 
 class SaidChanges(NamedTuple):
@@ -48,8 +48,7 @@ class WordStore:
 
     async def say(self, words: Iterable[SaidWord], by: Requester | None = None) -> None:
         """Store words, in place of the earlier ones on the same subjects. ``by``: the requester."""
-        said = list(words)
-        await self._database.write(lambda connection: _say(connection, said, by))
+        await self._database.write(say_words(tuple(words), by))
 
     async def withdraw(self, cell: str, host: str, node: str | None = None) -> None:
         """Remove the words on a removed host and its nodes, or on a removed node.
@@ -108,7 +107,9 @@ _ALL = sa.select(operator_words)
 _SUBJECT = (operator_words.c.cell, operator_words.c.host, operator_words.c.node)
 
 
-def _say(connection: Connection, words: Collection[SaidWord], by: Requester | None) -> None:
+@transaction
+def say_words(connection: Connection, words: tuple[SaidWord, ...], by: Requester | None) -> None:
+    """Store words, as `WordStore.say`."""
     version = next_version(connection)
     ended: list[CloudEvent] = []
     for word in words:
@@ -117,8 +118,12 @@ def _say(connection: Connection, words: Collection[SaidWord], by: Requester | No
             "reason": None if word.enabled or word.reason is None else clean_text(word.reason),
             "at": word.at,
             "version": version,
+            "moves_version": version if word.moves and not word.enabled else None,
         }
         this = [column == part for column, part in zip(_SUBJECT, word.subject, strict=True)]
+        before = connection.execute(sa.select(operator_words).where(*this)).one_or_none()
+        goes_on = before is not None and not before.enabled and not word.enabled
+        values["since"] = before.since or before.at if before is not None and goes_on else word.at
         if word.enabled:
             ended += end_early(connection, this, word.at, "it was enabled before it was empty")
         else:
@@ -156,4 +161,5 @@ def withdraw_words(
 
 
 def _word(row: sa.Row[tuple[object, ...]]) -> SaidWord:
-    return SaidWord(Subject(row.cell, row.host, row.node), row.enabled, row.reason, row.at)
+    subject = Subject(row.cell, row.host, row.node)
+    return SaidWord(subject, row.enabled, row.reason, row.at, is_moving(row))

@@ -211,6 +211,10 @@ operator_words = sa.Table(
     # `roost.conductor.words.drains`.
     sa.Column("drain", sa.String(8)),
     sa.Column("drain_version", sa.BigInteger),
+    # The version of the word if it says that instances are moved away. Another version: an earlier word did.
+    sa.Column("moves_version", sa.BigInteger),
+    # Since when it is disabled without a break, in seconds since the epoch. None: an earlier version said it.
+    sa.Column("since", sa.Double),
     sa.Index("operator_words_by_version", "version"),
     **EXACT,
 )

@@ -18,6 +18,7 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     move_limits     limits of moves at once, and the moves that may begin
     move_reports    reports of hosts on moves, and their time limits
     move_orders     the work of hosts by moves
+    departures      instances that are to leave a drained subject by moves
     move_rows       conversions between rows of moves and values
     deletions       deletion, destruction on the host, instances given up, removal
 

@@ -51,10 +51,10 @@ class MoveCounts(msgspec.Struct, frozen=True):
 
 
 @short_read
-def count_moves(connection: Connection) -> MoveCounts:
-    """Count the moves that are under way."""
+def count_moves(connection: Connection, waiting: bool = False) -> MoveCounts:
+    """Count the moves that are under way. ``waiting``: with those that wait to begin."""
     of_hosts: Counter[str] = Counter()
-    rows = connection.execute(_UNDER_WAY).all()
+    rows = connection.execute(_ASKED if waiting else _UNDER_WAY).all()
     for row in rows:
         of_hosts[row.source_host] += 1
         if row.state in ON_TARGET:
@@ -99,9 +99,10 @@ def hold_limits(connection: Connection) -> None:
 
 
 _IS_WAITING = moves.c.state == REQUESTED, moves.c.owner.is_(None)
-_UNDER_WAY = sa.select(moves.c.state, moves.c.source_host, moves.c.target_host).where(
-    one_of_constants(moves.c.state, (REQUESTED, *LIMITED)), sa.not_(sa.and_(*_IS_WAITING))
+_ASKED = sa.select(moves.c.state, moves.c.source_host, moves.c.target_host).where(
+    one_of_constants(moves.c.state, (REQUESTED, *LIMITED))
 )
+_UNDER_WAY = _ASKED.where(sa.not_(sa.and_(*_IS_WAITING)))
 _WAITING = (
     sa.select(moves.c.uuid, moves.c.source_host)
     .where(*_IS_WAITING)

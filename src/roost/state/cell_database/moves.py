@@ -195,12 +195,9 @@ def begin_move(
         return move_of(there)
     if locked.move is not None:
         return MoveRefused(f"move {locked.move} of the instance is under way")
-    if locked.state != ACTIVE and not (proof is not None and locked.state == LOST):
-        return MoveRefused(f"the instance is {locked.state}; only an active one can move")
-    if locked.spec is None or locked.selection is None or locked.selection.generation is None:
-        return MoveRefused("the cell does not know what the instance was built from and what it holds")
-    if locked.spec.requested_networks or locked.spec.requested_resources:
-        return MoveRefused("instances with ports or accelerators cannot move yet")
+    if (refusal := refusal_of(locked, lost_too=proof is not None)) is not None:
+        return MoveRefused(refusal)
+    assert locked.spec is not None and locked.selection is not None
     if proof is not None:
         proof = msgspec.structs.replace(proof, stamp=stamp_of(connection, locked.host or ""))
         if proof.stamp is not None and proof.stamp.holder != VACANT:
@@ -227,6 +224,20 @@ def begin_move(
     connection.execute(sa.insert(moves), move_row(move))
     connection.execute(sa.update(instances).where(instances.c.uuid == instance).values(move=uuid))
     return move
+
+
+def refusal_of(instance: Instance, *, lost_too: bool = False) -> str | None:
+    """Return why an instance cannot move; None if it can, unless a move of it is under way.
+
+    ``lost_too``: one whose guest is lost may.
+    """
+    if instance.state != ACTIVE and not (lost_too and instance.state == LOST):
+        return f"the instance is {instance.state}; only an active one can move"
+    if instance.spec is None or instance.selection is None or instance.selection.generation is None:
+        return "the cell does not know what the instance was built from and what it holds"
+    if instance.spec.requested_networks or instance.spec.requested_resources:
+        return "instances with ports or accelerators cannot move yet"
+    return None
 
 
 @entering(MOVE)

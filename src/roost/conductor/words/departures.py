@@ -1,0 +1,151 @@
+"""Drains with moves: instances on disabled subjects are asked to move, as many at once as the limits allow.
+
+Several super conductors may ask at the same time. The uuid of a move is made of the drain, the instance and
+the number of its tries, so that they ask for the same move, which begins once. An instance whose move has
+failed is asked again, after pauses that grow. They are measured by this process's own clock, and begin anew
+with it.
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from roost.conductor.backoff import Backoff
+from roost.model.instance import Requester
+from roost.model.move import ENDED, MoveRefused
+from roost.process.context import Context
+from roost.scheduler.selection.claim_result import one_line
+from roost.state.api_database.drains import MovingDrain, read_moving_drains
+from roost.state.api_database.tables import API
+from roost.state.cell_database.departures import Departure, find_departures
+from roost.state.cell_database.move_limits import MoveLimits, count_moves
+from roost.state.cell_database.moves import begin_move
+from roost.storage import StorageError
+
+EVERY_SECONDS = 2.0
+"""Seconds between two looks at the drains with moves."""
+
+RETRIES = Backoff(first_seconds=10.0, longest_seconds=900.0)
+"""The pauses before an instance whose move has failed is asked to move again."""
+
+OF_DRAINS = uuid.UUID("6f1c1f52-58c5-4d0f-9a4e-5b1d3f0b7a11")
+"""The namespace of the uuids of moves that drains ask for."""
+
+
+class _Failed(NamedTuple):
+    """An instance that has not moved: its failed moves, requests that were refused, and when it is due."""
+
+    tries: int
+    refusals: int
+    due: float
+
+
+class RetryTimes:
+    """The times at which instances whose moves have failed are asked again, by a monotonic clock."""
+
+    def __init__(self) -> None:
+        self._failed: dict[str, _Failed] = {}
+
+    def is_due(self, departure: Departure, now: float) -> bool:
+        """Return whether an instance may be asked at ``now``. A failure counts from when it is seen first."""
+        known = self._failed.get(departure.instance)
+        if known is None or known.tries != departure.tries:
+            if not departure.tries:
+                return True
+            known = self._note(departure, 0 if known is None else known.refusals, now)
+        return now >= known.due
+
+    def refuse(self, departure: Departure, now: float) -> None:
+        """Note that the cell has refused to move an instance."""
+        known = self._failed.get(departure.instance)
+        self._note(departure, 1 if known is None else known.refusals + 1, now)
+
+    def clear(self) -> None:
+        """Forget all: nothing is drained."""
+        self._failed.clear()
+
+    def _note(self, departure: Departure, refusals: int, now: float) -> _Failed:
+        pause = RETRIES.pause(departure.tries + refusals)
+        failed = self._failed[departure.instance] = _Failed(departure.tries, refusals, now + pause)
+        return failed
+
+
+async def empty_subjects(
+    context: Context, cells: Callable[[], Collection[str]], limits: MoveLimits, is_ready: Callable[[], bool]
+) -> None:
+    """Ask for the moves of drains in the cells that answer, for ever.
+
+    ``is_ready``: returns whether all processes know moves.
+    """
+    times = RetryTimes()
+    while True:
+        try:
+            if is_ready():
+                await ask_for_moves(context, cells(), limits, times)
+        except StorageError as error:
+            context.log("drains are moved later", {"error": one_line(error)}, "debug")
+        await context.sleep(EVERY_SECONDS)
+
+
+async def ask_for_moves(
+    context: Context, cells: Collection[str], limits: MoveLimits, times: RetryTimes
+) -> None:
+    """Ask for as many moves as may begin now. Raises: `StorageError` of the API database."""
+    drains = await context.read(API, read_moving_drains())
+    if not drains:
+        times.clear()
+    by_cell: dict[str, list[MovingDrain]] = {}
+    for drain in drains:
+        if drain.subject.cell in cells:
+            by_cell.setdefault(drain.subject.cell, []).append(drain)
+    await context.together([_ask_in(context, cell, of, limits, times) for cell, of in by_cell.items()])
+
+
+async def _ask_in(
+    context: Context, cell: str, drains: Sequence[MovingDrain], limits: MoveLimits, times: RetryTimes
+) -> None:
+    """Ask for the moves of drains in one cell, the earliest drain first."""
+    database = f"cell/{cell}"
+    try:
+        counts = await context.read(database, count_moves(waiting=True))
+        of_hosts, room = Counter(counts.of_hosts), limits.per_cell - counts.in_cell
+        for drain in drains:
+            if room <= 0:
+                return
+            if of_hosts[drain.subject.host] >= limits.per_host:
+                continue
+            for each in await context.read(database, find_departures(drain.subject)):
+                if room <= 0:
+                    return
+                if of_hosts[each.host] >= limits.per_host or not times.is_due(each, context.monotonic()):
+                    continue
+                if await _ask(context, database, drain, each, times):
+                    of_hosts[each.host] += 1
+                    room -= 1
+    except StorageError as error:
+        context.log("drains of a cell are moved later", {"cell": cell, "error": one_line(error)}, "debug")
+
+
+async def _ask(
+    context: Context, database: str, drain: MovingDrain, departure: Departure, times: RetryTimes
+) -> bool:
+    """Ask for the move of one instance; returns whether it has a move that is under way.
+
+    Raises `StorageError`.
+    """
+    of_drain = "/".join((*drain.subject, str(drain.version)))
+    by = Requester("drain", "", f"req-{uuid.uuid5(OF_DRAINS, of_drain)}")
+    of_try = f"{of_drain}/{departure.instance}/{departure.attempt}/{departure.tries}"
+    begin = begin_move(
+        uuid=str(uuid.uuid5(OF_DRAINS, of_try)),
+        instance=departure.instance,
+        kind="migrate",
+        by=by,
+        at=context.clock(),
+    )
+    asked = await context.write(database, begin)
+    if isinstance(asked, MoveRefused):
+        times.refuse(departure, context.monotonic())
+        return False
+    return asked is not None and asked.state not in ENDED

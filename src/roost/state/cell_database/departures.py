@@ -1,0 +1,160 @@
+"""The instances that are to leave a drained subject by moves: what is left of them, and why.
+
+A failed move is a row, so the number of failed moves of an instance from its present attempt says how often
+it was tried.
+"""
+
+from collections import Counter
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import ACTIVE, UNSETTLED
+from roost.model.move import DONE, ENDED, FAILED_MOVE, SWITCHED
+from roost.model.operator_word import Subject
+from roost.state.cell_database.instance_search import PLACED, count_remaining
+from roost.state.cell_database.move_rows import MOVES, move_of
+from roost.state.cell_database.moves import refusal_of
+from roost.state.cell_database.rows import INSTANCES, instance_of
+from roost.state.cell_database.tables import instances, moves
+from roost.storage import one_of_constants, transaction
+
+MOST_NAMED = 100
+"""Instances of a subject that are named at most. Further ones are counted."""
+
+
+class Departure(msgspec.Struct, frozen=True):
+    """An active instance on a drained subject of which no move is under way.
+
+    ``attempt``: that of its guest. ``tries``: its moves from there that have ended.
+    """
+
+    instance: str
+    host: str
+    attempt: int
+    tries: int
+
+
+@transaction
+def find_departures(connection: Connection, subject: Subject) -> list[Departure]:
+    """Return the instances on a subject of this cell that can be asked to move, the oldest first."""
+    tried = _tried(connection, subject)
+    there = (
+        sa.select(instances.c.uuid, instances.c.host, instances.c.attempt)
+        .where(*_on(subject), instances.c.state == ACTIVE, instances.c.move.is_(None))
+        .order_by(instances.c.changed_at, instances.c.uuid)
+    )
+    return [
+        Departure(row.uuid, row.host, row.attempt, tried[row.uuid, row.attempt])
+        for row in connection.execute(there)
+    ]
+
+
+class StayingInstance(msgspec.Struct, frozen=True):
+    """An instance on a drained subject that does not move now. ``reason``: why, None while it is built.
+
+    ``tries``: its moves from its present host that have failed.
+    """
+
+    instance: str
+    state: str
+    reason: str | None
+    tries: int
+
+
+class DrainProgress(msgspec.Struct, frozen=True):
+    """The progress of a drain with moves.
+
+    ``left``: the number of instances that are on the subject, those of moves that have not ended among them.
+    ``moving``: of moves that are under way. ``moved``: moves from there that are done since it was disabled.
+    ``stuck``: the number of instances that cannot move. ``staying``: these, and those that are being built,
+    at most `MOST_NAMED`.
+    """
+
+    left: int
+    moving: int
+    moved: int
+    stuck: int
+    staying: tuple[StayingInstance, ...]
+
+
+@transaction
+def describe_drain(connection: Connection, subject: Subject, since: float) -> DrainProgress:
+    """Return the progress of the drain of a subject of this cell, which began at ``since`` by the clock."""
+    under_way = [
+        move
+        for row in connection.execute(MOVES.where(*_from(subject), moves.c.state.not_in(ENDED)))
+        if subject.node in ("", (move := move_of(row)).source.node)
+    ]
+    staying = [
+        StayingInstance(
+            move.instance,
+            ACTIVE,
+            f"move {move.uuid} waits to be confirmed or reverted: it is on another host",
+            0,
+        )
+        for move in under_way
+        if move.state == SWITCHED
+    ]
+    stuck, moving = len(staying), len(under_way) - len(staying)
+    failures = _failures(connection, subject)
+    left_alone = INSTANCES.where(
+        *_on(subject), one_of_constants(instances.c.state, PLACED), instances.c.move.is_(None)
+    ).order_by(instances.c.changed_at, instances.c.uuid)
+    for row in connection.execute(left_alone):
+        instance = instance_of(row)
+        failed = failures.get((instance.uuid, instance.attempt), [])
+        reason = refusal_of(instance) if instance.state == ACTIVE else instance.reason
+        if instance.state in UNSETTLED:
+            reason = None
+        elif instance.state == ACTIVE and reason is None:
+            if not failed:
+                continue
+            reason = failed[-1]
+        stuck += instance.state not in UNSETTLED
+        staying.append(StayingInstance(instance.uuid, instance.state, reason, len(failed)))
+    left = count_remaining((subject,))(connection).instances.get(subject, 0)
+    moved = _moved(connection, subject, since)
+    return DrainProgress(left, moving, moved, stuck, tuple(staying[:MOST_NAMED]))
+
+
+def _tried(connection: Connection, subject: Subject) -> Counter[tuple[str, int]]:
+    query = (
+        sa.select(moves.c.instance_uuid, moves.c.source_attempt, sa.func.count())
+        .where(*_from(subject), one_of_constants(moves.c.state, ENDED))
+        .group_by(moves.c.instance_uuid, moves.c.source_attempt)
+    )
+    return Counter({(uuid, attempt): number for uuid, attempt, number in connection.execute(query)})
+
+
+def _failures(connection: Connection, subject: Subject) -> dict[tuple[str, int], list[str]]:
+    """Return the reasons of failed moves by instance and attempt, in the order of their ends."""
+    query = (
+        sa.select(moves.c.instance_uuid, moves.c.source_attempt, moves.c.reason)
+        .where(*_from(subject), moves.c.state == FAILED_MOVE)
+        .order_by(moves.c.changed_at, moves.c.began)
+    )
+    found: dict[tuple[str, int], list[str]] = {}
+    for uuid, attempt, reason in connection.execute(query):
+        found.setdefault((uuid, attempt), []).append(reason or "")
+    return found
+
+
+def _moved(connection: Connection, subject: Subject, since: float) -> int:
+    done = MOVES.where(*_from(subject), moves.c.state == DONE, moves.c.began >= since)
+    if not subject.node:
+        number: int = connection.execute(sa.select(sa.func.count()).select_from(done.subquery())).scalar_one()
+        return number
+    return sum(move_of(row).source.node == subject.node for row in connection.execute(done))
+
+
+def _on(subject: Subject) -> list[sa.ColumnElement[bool]]:
+    """Return the condition that an instance is on a subject: a host, a node, or the whole cell."""
+    named = ((instances.c.host, subject.host), (instances.c.node, subject.node))
+    return [column == name for column, name in named if name]
+
+
+def _from(subject: Subject) -> list[sa.ColumnElement[bool]]:
+    """Return the condition that a move is from a subject, or from another node of its host."""
+    return [moves.c.source_host == subject.host] if subject.host else []

@@ -1,0 +1,224 @@
+"""Drains that empty a host: within the limits of moves, whoever dies, and with what cannot move named."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from roost.model.instance import ACTIVE
+from roost.model.move import DONE, FAILED_MOVE, REQUESTED
+from roost.model.operator_word import SaidWord, Subject
+from roost.state.api_database.drains import find_drain_word, read_open_drains
+from roost.state.api_database.operator_words import say_words
+from roost.state.cell_database.departures import DrainProgress, describe_drain
+from roost.state.cell_database.move_limits import MoveLimits, count_moves
+from roost.state.cell_database.moves import begin_move
+from support.simulation.network import BrokenPromise
+from support.simulation.process import Process
+from support.simulation.scripted import Scripted
+from support.simulation.world import promise
+from support.works import is_of
+
+HOST = "c1-host0"
+NUMBER = 12
+LIMITS = MoveLimits(per_host=2, per_cell=3)
+
+
+class Drained(Scripted):
+    """A cloud whose super conductors empty what is drained. At each message the moves at once are counted."""
+
+    drains = True
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**{"cells": ("c1",), "vcpus": NUMBER + 2, "move_limits": LIMITS} | named)
+        self.most: dict[str, int] = {}
+        """The greatest number of moves at once that was seen, by host, and of the cell as an empty name."""
+        self.asked: list[tuple[str, str]] = []
+        """The requests of moves: process and uuid of the move."""
+        self.network.interrupt = self._look
+
+    def _look(self, process: Process, message: Any) -> float:
+        counts = self.read("cell/c1", count_moves())
+        for name, number in (*counts.of_hosts.items(), ("", counts.in_cell)):
+            self.most[name] = max(self.most.get(name, 0), number)
+            promise(
+                number <= (LIMITS.per_host if name else LIMITS.per_cell), f"{number} moves at once: {name}"
+            )
+        if is_of(message, begin_move):
+            self.asked.append((process.name, message.options["uuid"]))
+        return 0.0
+
+    def say(self, moves: bool, enabled: bool = False, host: str = HOST) -> None:
+        """An operator drains a host, pauses its drain, or enables it."""
+        word = SaidWord(Subject("c1", host), enabled, "fan", self.loop.now, moves)
+        self.network.databases["api"].run(say_words((word,), None), True)
+
+    def progress(self, host: str = HOST) -> DrainProgress:
+        subject = Subject("c1", host)
+        word = self.read("api", find_drain_word(subject))
+        found: DrainProgress = self.read("cell/c1", describe_drain(subject, word.since))
+        return found
+
+    def wait_until_left(self, left: int, seconds: float = 600.0) -> DrainProgress:
+        until = self.loop.now + seconds
+        while (now := self.progress()).left > left or (not left and now.moving):
+            if self.loop.now > until:
+                raise BrokenPromise(f"after {seconds:g} s: {now}")
+            self.wait(0.5)
+        return now
+
+    @property
+    def on_host(self) -> list[str]:
+        return sorted(each.uuid for each in self.rows("c1").values() if each.host == HOST)
+
+
+@contextmanager
+def cloud_of_a_full_host(number: int = NUMBER, **named: Any) -> Iterator[Drained]:
+    cloud = Drained(**named)
+    with cloud:
+        uuids = [f"instance{each}" for each in range(number)]
+        for uuid in uuids:
+            cloud.request(uuid, host=HOST)
+        for uuid in uuids:
+            cloud.wait_for(uuid, ACTIVE)
+        assert cloud.on_host == sorted(uuids)
+        yield cloud
+
+
+def test_a_drained_host_is_emptied_within_the_limits_and_no_move_is_asked_for_twice() -> None:
+    for seed in range(3):
+        with cloud_of_a_full_host(seed=seed) as cloud:
+            cloud.say(moves=True)
+            assert cloud.progress() == DrainProgress(NUMBER, 0, 0, 0, ())
+            ended = cloud.wait_until_left(0)
+            assert (ended.moved, ended.stuck) == (NUMBER, 0)
+            assert (cloud.most[HOST], cloud.most[""]) == (LIMITS.per_host, LIMITS.per_host)
+            moves = cloud.moves("c1").values()
+            assert sorted(each.instance for each in moves) == sorted(cloud.accepted)
+            assert {each.state for each in moves} == {DONE}
+            assert {process for process, _ in cloud.asked} == {"super0", "super1"}
+            cloud.wait(20.0)
+            assert cloud.read("api", read_open_drains()) == []
+            cloud.finish()
+
+
+def test_only_so_many_instances_are_locked_as_may_move() -> None:
+    with cloud_of_a_full_host() as cloud:
+        cloud.say(moves=True)
+        while cloud.progress().left:
+            cloud.wait(0.1)
+            locked = [each for each in cloud.moves("c1").values() if each.state == REQUESTED]
+            assert len(locked) <= LIMITS.per_host
+        cloud.finish()
+
+
+def test_a_drain_goes_on_after_all_conductors_were_killed_in_its_middle() -> None:
+    for seed in range(3):
+        with cloud_of_a_full_host(seed=seed) as cloud:
+            cloud.say(moves=True)
+            cloud.wait_until_left(NUMBER // 2)
+            for process in cloud.conductors:
+                process.crash()
+            cloud.wait(20.0)
+            assert cloud.progress().left
+            for process in cloud.conductors:
+                process.start()
+            assert cloud.wait_until_left(0).moved == NUMBER
+            # A move whose hosts heard nothing for so long may have failed, and was tried again.
+            failed = [each.reason for each in cloud.moves("c1").values() if each.state == FAILED_MOVE]
+            assert all("took longer" in each or "not stopped" in each for each in failed if each), failed
+            cloud.finish()
+
+
+def test_an_instance_that_cannot_move_is_named_with_the_reason_and_tried_again() -> None:
+    with cloud_of_a_full_host(4) as cloud:
+        cloud.fail("instance2", *range(2, 20))
+        cloud.say(moves=True)
+        left = cloud.wait_until_left(1)
+        while left.moving or not left.staying:
+            cloud.wait(0.5)
+            left = cloud.progress()
+        assert (left.left, left.stuck, left.moved) == (1, 1, 3)
+        [named] = left.staying
+        assert (named.instance, named.state) == ("instance2", ACTIVE)
+        assert "No more IP addresses" in (named.reason or "")
+        cloud.wait(60.0)
+        [named] = cloud.progress().staying
+        assert 2 <= named.tries <= 4, "the pauses grow"
+        failed = [each.uuid for each in cloud.moves("c1").values() if each.state == FAILED_MOVE]
+        assert len(failed) == named.tries
+        for host in cloud.guests.hosts.values():
+            host.fails.clear()
+        assert cloud.wait_until_left(0).moved == 4
+        cloud.finish()
+
+
+def test_a_lost_instance_is_named_with_its_state_and_does_not_hold_the_others_up() -> None:
+    with cloud_of_a_full_host(3) as cloud:
+        cloud.guests.hosts[HOST].lose("instance1")
+        cloud.wait_for("instance1", "lost")
+        cloud.say(moves=True)
+        left = cloud.wait_until_left(1)
+        assert [(each.instance, each.state) for each in left.staying] == [("instance1", "lost")]
+        assert left.stuck == 1
+        cloud.finish()
+
+
+def test_a_paused_drain_asks_for_no_move_and_another_super_conductor_resumes_it() -> None:
+    with cloud_of_a_full_host() as cloud:
+        first, second = cloud.supers
+        second.crash()
+        cloud.say(moves=True)
+        cloud.wait_until_left(NUMBER - 3)
+        cloud.say(moves=False)
+        # One look may be on its way.
+        cloud.wait(3.0)
+        asked = len(cloud.asked)
+        cloud.wait(60.0)
+        paused = cloud.progress()
+        assert (len(cloud.asked), paused.moving) == (asked, 0)
+        assert paused.left == NUMBER - paused.moved > 0
+        first.crash()
+        second.start()
+        cloud.say(moves=True)
+        assert cloud.wait_until_left(0).moved == NUMBER
+        assert {process for process, _ in cloud.asked[asked:]} == {second.name}
+        cloud.finish()
+
+
+def test_an_enabled_host_keeps_its_instances_and_moves_under_way_go_on() -> None:
+    with cloud_of_a_full_host() as cloud:
+        cloud.say(moves=True)
+        cloud.wait_until_left(NUMBER - 3)
+        cloud.say(moves=False, enabled=True)
+        cloud.wait(3.0)
+        asked = len(cloud.asked)
+        cloud.wait(60.0)
+        assert len(cloud.asked) == asked
+        assert {each.state for each in cloud.moves("c1").values()} == {DONE}
+        assert len(cloud.on_host) == NUMBER - len(cloud.moves("c1"))
+        cloud.finish()
+
+
+def test_a_user_may_delete_what_waits_to_move() -> None:
+    with cloud_of_a_full_host(4) as cloud:
+        cloud.build_in(20.0)
+        cloud.say(moves=True)
+        cloud.wait(5.0)
+        assert cloud.progress().moving == LIMITS.per_host
+        cloud.delete("instance0", "instance3")
+        assert cloud.wait_until_left(0).stuck == 0
+        cloud.finish()
+
+
+def test_moves_to_one_host_wait_for_each_other_and_all_get_there() -> None:
+    with cloud_of_a_full_host(3, hosts=3, conductors=2) as cloud:
+        for number in range(3):
+            cloud.request(f"other{number}", host="c1-host1")
+            cloud.wait_for(f"other{number}", ACTIVE)
+        cloud.build_in(2.0)
+        uuids = [f"{kind}{number}" for number in range(3) for kind in ("instance", "other")]
+        moves = [cloud.migrate(uuid, to_host="c1-host2") for uuid in uuids]
+        for move in moves:
+            cloud.wait_for_move(move, DONE, seconds=200.0)
+        assert cloud.most["c1-host2"] == LIMITS.per_host
+        cloud.finish()
