@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from roost.cli import drain
+from roost.cli.aggregate import aggregate
 from roost.cli.cell import cell
 from roost.cli.connection import ServiceConnection
 from roost.cli.host import host
@@ -119,6 +121,87 @@ def test_what_is_drained_is_disabled_and_its_instances_are_told(
     result = CliRunner().invoke(command, [*arguments, "--wait", "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["instances"] == []
+
+
+PROGRESS: dict[str, Any] = {
+    "host": "h",
+    "cell": "c1",
+    "node": None,
+    "enabled": False,
+    "move": True,
+    "held_back_by": 0,
+    **dict.fromkeys(("left", "moving", "moved", "stuck", "waiting"), 0),
+    "staying": [],
+}
+
+
+@pytest.fixture
+def drained(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[dict[str, Any]]]:
+    """The words that are said, and the progress of a drain, look for look; the last one stays."""
+    said: list[Any] = []
+    looks: list[dict[str, Any]] = []
+
+    def ask(self: object, method: str, path: str, body: object = None, query: Any = None) -> Any:
+        if path.startswith("/v1/aggregates"):
+            members = [{"node": f"n{name}", "host": name, "nodename": name} for name in ("h", "h2", "h")]
+            found = {"uuid": "a", "name": "rack", "members": [*members, {"node": "gone", "host": None}]}
+            return {"aggregates": [found]} if query else found
+        if method == "PUT":
+            said.append((path, body))
+            return {"cell": "c1"}
+        assert path.endswith("/drain"), path
+        look = looks.pop(0) if len(looks) > 1 else looks[0]
+        return {**PROGRESS, **look}
+
+    monkeypatch.setattr(ServiceClient, "ask", ask)
+    monkeypatch.setattr(drain, "WAIT_SECONDS", 0.0)
+    return said, looks
+
+
+STUCK = {"instance": "i7", "state": "lost", "reason": "it is not there", "tries": 0}
+
+
+def test_a_drain_with_moves_waits_until_all_are_moved(drained: Any) -> None:
+    said, looks = drained
+    looks += [{"left": 3, "waiting": 3}, {"left": 2, "moving": 1, "waiting": 1, "moved": 1}, {"moved": 3}]
+    result = CliRunner().invoke(host, ["drain", "h", "--move", "--wait", "--reason", "fire"])
+    assert result.exit_code == 0, result.output
+    assert said == [("/v1/hosts/h", {"enabled": False, "reason": "fire", "move": True})]
+    assert "0 left, 0 moving, 3 moved" in result.stdout
+    assert len(looks) == 1
+
+
+def test_a_drain_with_moves_ends_when_what_is_left_cannot_move(drained: Any) -> None:
+    _, looks = drained
+    looks += [
+        {"left": 2, "moving": 1, "stuck": 1, "staying": [STUCK]},
+        {"left": 1, "stuck": 1, "moved": 1, "staying": [STUCK]},
+    ]
+    result = CliRunner().invoke(host, ["drain", "h", "--move", "--wait"])
+    assert (result.exit_code, len(looks)) == (1, 1), result.output
+    assert all(each in result.stdout for each in ("i7", "lost", "it is not there", "1 cannot move"))
+    shown = CliRunner().invoke(host, ["drain", "h", "--move", "--wait", "--json"])
+    assert (shown.exit_code, json.loads(shown.stdout)["staying"]) == (1, [STUCK])
+
+
+def test_a_drain_is_paused(drained: Any) -> None:
+    said, looks = drained
+    looks += [{"left": 2, "moving": 1, "waiting": 1, "move": False}]
+    result = CliRunner().invoke(node, ["drain", "h", "n1", "--pause"])
+    assert result.exit_code == 0, result.output
+    assert [(path, body["move"]) for path, body in said] == [("/v1/hosts/h/nodes/n1", False)]
+    assert "paused" in result.stdout
+    for option in ("--move", "--wait"):
+        assert CliRunner().invoke(host, ["drain", "h", "--pause", option]).exit_code == 2
+
+
+def test_the_hosts_of_an_aggregate_are_drained(drained: Any) -> None:
+    said, looks = drained
+    looks += [{"moved": 2}]
+    result = CliRunner().invoke(aggregate, ["drain", "rack", "--move", "--wait"])
+    assert result.exit_code == 0, result.output
+    assert [path for path, _ in said] == ["/v1/hosts/h", "/v1/hosts/h2"]
+    assert "node gone" in result.stdout
 
 
 def test_a_file_without_authorities_is_named(tmp_path: Path) -> None:

@@ -6,9 +6,25 @@ from typing import Any
 import click
 
 from roost.cli.command_group import CommandGroup
+from roost.cli.drain import (
+    DrainedPlace,
+    drain_by_moves,
+    drain_options,
+    exit_of_moves,
+    move_options,
+    tell_progress,
+)
 from roost.cli.numbers import WholeNumber
 from roost.cli.options import key_values, watched, watching
-from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
+from roost.cli.output import (
+    action_as_json,
+    as_json,
+    note,
+    print_facts,
+    print_further,
+    print_json,
+    print_table,
+)
 from roost.cli.service_client import RequestRefused, ServiceClient, part_of_path, with_conductor
 from roost.model.aggregate import AVAILABILITY_ZONE
 
@@ -27,7 +43,7 @@ zone_option = click.option("--zone", help="The availability zone that it makes i
 
 @click.group(cls=CommandGroup)
 def aggregate() -> None:
-    """Make, list, show, change and delete host aggregates and availability zones.
+    """Make, list, show, change, drain and delete host aggregates and availability zones.
 
     AGGREGATE is the uuid of one, or its name. NODE is the uuid of a node's root provider, the node's own
     name, or that of a compute service with one node.
@@ -155,6 +171,36 @@ def add(conductor: ServiceClient, name: str, nodes: tuple[str, ...], as_json: bo
 def remove(conductor: ServiceClient, name: str, nodes: tuple[str, ...], as_json: bool) -> None:
     """Remove nodes from an aggregate, all or none. Those that are no members are left out."""
     _change_members(conductor, name, {"remove": nodes}, as_json)
+
+
+@aggregate.command(epilog="Example: roost aggregate drain rack1 --move --wait")
+@click.argument("name", metavar="AGGREGATE")
+@drain_options
+@move_options
+@action_as_json
+@with_conductor
+def drain(
+    conductor: ServiceClient, name: str, reason: str, wait: bool, move: bool, pause: bool, as_json: bool
+) -> None:
+    """Disable the hosts of an aggregate's nodes and move their instances to other hosts of their cells.
+
+    Each host is drained as by roost host drain --move; roost host enable ends that. Without --move nothing
+    moves, and earlier moves are paused, as with --pause.
+
+    Exit status 1: instances are left. With --move and --wait: none of them can move.
+    """
+    members = _found(conductor, name)["members"]
+    hosts = sorted({each["host"] for each in members if each["host"] is not None})
+    places = [DrainedPlace(f"/v1/hosts/{part_of_path(host)}", {}) for host in hosts]
+    shown = drain_by_moves(conductor, places, reason=reason, move=move, pause=pause, wait=wait)
+    unknown = sorted(each["node"] for each in members if each["host"] is None)
+    if as_json:
+        print_json({"aggregate": name, "drains": shown, "unknown_nodes": unknown})
+    else:
+        tell_progress(shown)
+        for each in unknown:
+            note(f"no cell that answers has node {each}: it is not drained")
+    exit_of_moves(shown, pause)
 
 
 @aggregate.command(epilog="Example: roost aggregate delete rack1")

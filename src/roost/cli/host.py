@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from roost.cli.command_group import CommandGroup
-from roost.cli.drain import WAIT_SECONDS, drain_options, tell_left
+from roost.cli.drain import (
+    WAIT_SECONDS,
+    DrainedPlace,
+    drain_by_moves,
+    drain_options,
+    exit_of_moves,
+    move_options,
+    tell_left,
+    tell_progress,
+)
 from roost.cli.numbers import WholeNumber
 from roost.cli.options import watched, watching
 from roost.cli.output import action_as_json, as_json, note, print_facts, print_json, print_table
@@ -143,22 +152,42 @@ def disable(
     _change(conductor, hosts, cell, {"enabled": False, "reason": reason}, as_json)
 
 
-@host.command(epilog="Example: roost host drain rack1-01 --wait")
+@host.command(epilog="Example: roost host drain rack1-01 --move --wait")
 @click.argument("name", metavar="HOST")
 @of_cell
 @drain_options
+@move_options
 @action_as_json
 @with_conductor
 def drain(
-    conductor: ServiceClient, name: str, cell: str | None, reason: str, wait: bool, as_json: bool
+    conductor: ServiceClient,
+    name: str,
+    cell: str | None,
+    reason: str,
+    wait: bool,
+    move: bool,
+    pause: bool,
+    as_json: bool,
 ) -> None:
-    """Disable a host and list the instances that are still there. Its users delete or rebuild them.
+    """Disable a host and list the instances that are still there.
 
-    Exit status 1: instances are left.
+    Its users delete or rebuild them. With --move conductors move them to other hosts of the cell, a few at
+    once ([conductor] moves_per_host), also after this command has ended. Those that cannot move are listed
+    with the reason, and tried again. Without --move an earlier --move is paused.
+
+    Exit status 1: instances are left. With --move and --wait: none of them can move.
     """
     path = f"/v1/hosts/{part_of_path(name)}"
+    if move or pause:
+        places = [DrainedPlace(path, {"cell": cell})]
+        shown = drain_by_moves(conductor, places, reason=reason, move=move, pause=pause, wait=wait)
+        if as_json:
+            print_json(shown[0])
+        else:
+            tell_progress(shown)
+        return exit_of_moves(shown, pause)
     found = conductor.ask("PUT", path, {"enabled": False, "reason": reason}, {"cell": cell})
-    tell_left(conductor, {"host": name, "cell": found["cell"]}, wait, as_json, {"host": name})
+    return tell_left(conductor, {"host": name, "cell": found["cell"]}, wait, as_json, {"host": name})
 
 
 @host.command(epilog="Example: roost host move rack1-01 --to cell2")

@@ -3,7 +3,15 @@
 import click
 
 from roost.cli.command_group import CommandGroup
-from roost.cli.drain import drain_options, tell_left
+from roost.cli.drain import (
+    DrainedPlace,
+    drain_by_moves,
+    drain_options,
+    exit_of_moves,
+    move_options,
+    tell_left,
+    tell_progress,
+)
 from roost.cli.host import of_cell, print_removed, told_of
 from roost.cli.output import action_as_json, as_json, print_json, print_table
 from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
@@ -71,6 +79,7 @@ def disable_node(
 @click.argument("node", metavar="NODE")
 @of_cell
 @drain_options
+@move_options
 @action_as_json
 @with_conductor
 def drain_node(
@@ -80,16 +89,29 @@ def drain_node(
     cell: str | None,
     reason: str,
     wait: bool,
+    move: bool,
+    pause: bool,
     as_json: bool,
 ) -> None:
-    """Disable a node and list the instances that are still there. Their users delete or rebuild them.
+    """Disable a node and list the instances that are still there.
 
-    Exit status 1: instances are left.
+    Their users delete or rebuild them. --move and --pause: as of roost host drain.
+
+    Exit status 1: instances are left. With --move and --wait: none of them can move.
     """
+    if move or pause:
+        places = [DrainedPlace(_path_of_node(name, node), {"cell": cell})]
+        shown = drain_by_moves(conductor, places, reason=reason, move=move, pause=pause, wait=wait)
+        if as_json:
+            print_json(shown[0])
+        else:
+            tell_progress(shown)
+        return exit_of_moves(shown, pause)
     found = conductor.ask("GET", f"/v1/hosts/{part_of_path(name)}", query={"cell": cell})
     there = {"cell": found["cell"]}
     conductor.ask("PUT", _path_of_node(name, node), {"enabled": False, "reason": reason}, there)
-    tell_left(conductor, {"host": name, **there}, wait, as_json, {"host": name, "node": node}, node)
+    drained = {"host": name, "node": node}
+    return tell_left(conductor, {"host": name, **there}, wait, as_json, drained, node)
 
 
 @node.command("remove", epilog="Example: roost node remove rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
