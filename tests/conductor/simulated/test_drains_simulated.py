@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from roost.model.instance import ACTIVE
 from roost.model.move import DONE, FAILED_MOVE, REQUESTED
 from roost.model.operator_word import SaidWord, Subject
@@ -12,9 +14,11 @@ from roost.state.api_database.operator_words import say_words
 from roost.state.cell_database.departures import DrainProgress, describe_drain
 from roost.state.cell_database.move_limits import MoveLimits, count_moves
 from roost.state.cell_database.moves import begin_move
+from support.simulation.cloud_world import PAUSES
 from support.simulation.network import BrokenPromise
 from support.simulation.process import Process
 from support.simulation.scripted import Scripted
+from support.simulation.weather import CALM
 from support.simulation.world import promise
 from support.works import is_of
 
@@ -102,12 +106,30 @@ def test_a_drained_host_is_emptied_within_the_limits_and_no_move_is_asked_for_tw
 
 
 def test_only_so_many_instances_are_locked_as_may_move() -> None:
-    with cloud_of_a_full_host() as cloud:
+    for seed in range(3):
+        with cloud_of_a_full_host(seed=seed) as cloud:
+            cloud.say(moves=True)
+            while cloud.progress().left:
+                cloud.wait(0.1)
+                locked = [each for each in cloud.moves("c1").values() if each.state == REQUESTED]
+                assert len(locked) <= LIMITS.per_host
+            cloud.finish()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_host_is_emptied_within_the_limits_whatever_happens_to_messages_and_processes(seed: int) -> None:
+    with cloud_of_a_full_host(seed=seed, conductors=2) as cloud:
+        cloud.network.weather = PAUSES
         cloud.say(moves=True)
-        while cloud.progress().left:
-            cloud.wait(0.1)
-            locked = [each for each in cloud.moves("c1").values() if each.state == REQUESTED]
-            assert len(locked) <= LIMITS.per_host
+        for _ in range(8):
+            cloud.wait(10.0)
+            cloud.restart_after(cloud.random.choice(cloud.processes), 5.0)
+        cloud.network.weather = CALM
+        for process in cloud.processes:
+            process.go_on()
+            process.start()
+        # An instance whose move has failed several times waits for long.
+        assert cloud.wait_until_left(0, seconds=3_000.0).moved == NUMBER
         cloud.finish()
 
 

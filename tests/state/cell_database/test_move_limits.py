@@ -28,7 +28,7 @@ from roost.state.cell_database.moves import (
     take_moves,
     take_target,
 )
-from roost.state.cell_database.tables import metadata
+from roost.state.cell_database.tables import metadata, moves
 from roost.state.leases import AcquireLease, vacate_all
 from roost.storage import Database, Transaction, transaction
 from support.cells import NOW, instance, selection
@@ -149,6 +149,16 @@ def test_a_target_takes_as_many_as_it_may_have(cell: Tables) -> None:
     assert cell.counts().full_hosts(LIMITS) == {"d"}
     cell.enter("m0", SWITCHED)
     assert cell.take("m2", "d") is True
+
+
+def test_moves_from_a_dead_host_wait_for_the_cell_and_their_targets_alone(cell: Tables) -> None:
+    for number in range(4):
+        cell.request(number, "a")
+    cell.do(lambda connection: connection.execute(sa.update(moves).values(kind="evacuate")))
+    assert cell.begin() == ["m0", "m1", "m2"]
+    assert cell.counts() == MoveCounts({}, 3)
+    cell.take("m0", "b")
+    assert cell.counts() == MoveCounts({"b": 1}, 3)
 
 
 @transaction

@@ -19,7 +19,7 @@ from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.drains import MovingDrain, read_moving_drains
 from roost.state.api_database.tables import API
 from roost.state.cell_database.departures import Departure, find_departures
-from roost.state.cell_database.move_limits import MoveLimits, count_moves
+from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.cell_database.moves import begin_move
 from roost.storage import StorageError
 
@@ -108,21 +108,19 @@ async def _ask_in(
     """Ask for the moves of drains in one cell, the earliest drain first."""
     database = f"cell/{cell}"
     try:
-        counts = await context.read(database, count_moves(waiting=True))
-        of_hosts, room = Counter(counts.of_hosts), limits.per_cell - counts.in_cell
         for drain in drains:
-            if room <= 0:
-                return
-            if of_hosts[drain.subject.host] >= limits.per_host:
-                continue
-            for each in await context.read(database, find_departures(drain.subject)):
+            counts, departures = await context.read(database, find_departures(drain.subject, limits))
+            of_hosts, room = Counter(counts.of_hosts), limits.per_cell - counts.in_cell
+            for each in departures:
                 if room <= 0:
-                    return
+                    break
                 if of_hosts[each.host] >= limits.per_host or not times.is_due(each, context.monotonic()):
                     continue
                 if await _ask(context, database, drain, each, times):
                     of_hosts[each.host] += 1
                     room -= 1
+            if room <= 0:
+                return
     except StorageError as error:
         context.log("drains of a cell are moved later", {"cell": cell, "error": one_line(error)}, "debug")
 

@@ -14,6 +14,7 @@ from roost.model.instance import ACTIVE, UNSETTLED
 from roost.model.move import DONE, ENDED, FAILED_MOVE, SWITCHED
 from roost.model.operator_word import Subject
 from roost.state.cell_database.instance_search import PLACED, count_remaining
+from roost.state.cell_database.move_limits import MoveCounts, MoveLimits, count_moves
 from roost.state.cell_database.move_rows import MOVES, move_of
 from roost.state.cell_database.moves import refusal_of
 from roost.state.cell_database.rows import INSTANCES, instance_of
@@ -37,15 +38,24 @@ class Departure(msgspec.Struct, frozen=True):
 
 
 @transaction
-def find_departures(connection: Connection, subject: Subject) -> list[Departure]:
-    """Return the instances on a subject of this cell that can be asked to move, the oldest first."""
+def find_departures(
+    connection: Connection, subject: Subject, limits: MoveLimits
+) -> tuple[MoveCounts, list[Departure]]:
+    """Return the instances on a subject of this cell that can be asked to move, the oldest first.
+
+    With them the moves that are under way or wait to begin, in the same snapshot: so two processes do not
+    lock different instances for the same room. No instances if there is no room.
+    """
+    counts = count_moves(waiting=True)(connection)
+    if counts.in_cell >= limits.per_cell or subject.host in counts.full_hosts(limits):
+        return counts, []
     tried = _tried(connection, subject)
     there = (
         sa.select(instances.c.uuid, instances.c.host, instances.c.attempt)
         .where(*_on(subject), instances.c.state == ACTIVE, instances.c.move.is_(None))
         .order_by(instances.c.changed_at, instances.c.uuid)
     )
-    return [
+    return counts, [
         Departure(row.uuid, row.host, row.attempt, tried[row.uuid, row.attempt])
         for row in connection.execute(there)
     ]

@@ -14,11 +14,14 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.move import LIMITED, ON_TARGET, REQUESTED, Move
+from roost.model.move import LIMITED, ON_TARGET, REQUESTED, Move, MoveKind
 from roost.process.options import OptionStruct, option
 from roost.state.cell_database.move_rows import MOVES, move_of
 from roost.state.cell_database.tables import database_identity, moves
 from roost.storage import in_batches, one_of, one_of_constants, short_read, transaction
+
+EVACUATION: MoveKind = "evacuate"
+"""The kind of moves that do not count on their source, which is dead."""
 
 SEEN = 1000
 """Waiting moves that are looked at in one transaction at most, the oldest first."""
@@ -56,7 +59,8 @@ def count_moves(connection: Connection, waiting: bool = False) -> MoveCounts:
     of_hosts: Counter[str] = Counter()
     rows = connection.execute(_ASKED if waiting else _UNDER_WAY).all()
     for row in rows:
-        of_hosts[row.source_host] += 1
+        if row.kind != EVACUATION:
+            of_hosts[row.source_host] += 1
         if row.state in ON_TARGET:
             of_hosts[row.target_host] += 1
     return MoveCounts(of_hosts, len(rows))
@@ -71,10 +75,12 @@ def find_moves_to_begin(connection: Connection, limits: MoveLimits) -> list[str]
         return []
     of_hosts = Counter(counts.of_hosts)
     found: list[str] = []
-    waiting = _WAITING.where(moves.c.source_host.not_in(sorted(counts.full_hosts(limits))))
+    full = sorted(counts.full_hosts(limits))
+    waiting = _WAITING.where(moves.c.source_host.not_in(full) | (moves.c.kind == EVACUATION))
     for row in connection.execute(waiting):
-        if of_hosts[row.source_host] < limits.per_host and len(found) < room:
-            of_hosts[row.source_host] += 1
+        loads_source = row.kind != EVACUATION
+        if len(found) < room and not (loads_source and of_hosts[row.source_host] >= limits.per_host):
+            of_hosts[row.source_host] += loads_source
             found.append(row.uuid)
     return found
 
@@ -99,12 +105,12 @@ def hold_limits(connection: Connection) -> None:
 
 
 _IS_WAITING = moves.c.state == REQUESTED, moves.c.owner.is_(None)
-_ASKED = sa.select(moves.c.state, moves.c.source_host, moves.c.target_host).where(
+_ASKED = sa.select(moves.c.kind, moves.c.state, moves.c.source_host, moves.c.target_host).where(
     one_of_constants(moves.c.state, (REQUESTED, *LIMITED))
 )
 _UNDER_WAY = _ASKED.where(sa.not_(sa.and_(*_IS_WAITING)))
 _WAITING = (
-    sa.select(moves.c.uuid, moves.c.source_host)
+    sa.select(moves.c.uuid, moves.c.kind, moves.c.source_host)
     .where(*_IS_WAITING)
     .order_by(moves.c.began, moves.c.uuid)
     .limit(SEEN)
