@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from roost.conductor.agent_endpoint.sessions import OpenSession
+from roost.conductor.agent_endpoint.sessions import OpenSession, free_all_sessions
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.model.move import CLEANING, PREPARING, REQUESTED, SWITCHED, UNDOING
 from roost.state.cell_database import move_reports
@@ -392,3 +392,66 @@ async def unkept(self: Any, req: Any, resp: Any, creation: Any, key: Any, create
     req.idempotency_key, req.answer_status = key, resp.status_code
     body: bytes = await create()
     return body
+
+
+def test_an_instance_that_is_resized_has_its_flavor_on_the_target_and_before_again_after_a_revert(
+    tmp_path,
+) -> None:
+    async def play(cloud: Cloud) -> None:
+        path = f"/v1/instances/{cloud.instance}/resize"
+        before = await cloud.shown()
+        answer = await cloud.ask("POST", path, {"flavor": {"name": "big", "vcpus": 2, "memory_mb": 0}})
+        assert answer.status_code == 202, answer.text
+        move = answer.json()
+        assert (move["kind"], move["flavor"], move["confirm"]) == ("resize", "big", False)
+        await cloud.run_on_target(move["uuid"])
+        assert (await cloud.shown())["flavor"] == "big"
+        assert (await cloud.word("revert", move["uuid"])).status_code == 202
+        source, target = before["host"], (await cloud.move(move["uuid"]))["target_host"]
+        for host, report in (
+            (target, PowerResult(cloud.instance, 2, runs=False)),
+            (source, PowerResult(cloud.instance, 1, runs=True)),
+        ):
+            await cloud.tell(
+                lambda c, host=host, report=report: move_reports.report_power(c, host, [report], NOW)
+            )
+        await cloud.now.step()
+        await cloud.destroy(2, target)
+        assert (await cloud.move(move["uuid"]))["state"] == "reverted"
+        after = await cloud.shown()
+        assert (after["flavor"], after["host"]) == (before["flavor"], source)
+        bad = await cloud.ask("POST", path, {"flavor": {"name": "big", "vcpus": -1, "memory_mb": 0}})
+        assert bad.status_code == 400
+
+    playing(tmp_path, play)
+
+
+def test_an_instance_is_evacuated_with_evidence_once_its_host_is_silent(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        path, source = f"/v1/instances/{cloud.instance}/evacuate", (await cloud.shown())["host"]
+        assert (await cloud.ask("POST", path, {})).status_code == 400
+        opening = OpenSession(host=source, nonce="n", previous=(), service_version=4, at=NOW)
+        await cloud.tell(opening)
+        early = await cloud.ask("POST", path, {"evidence": "it burns"})
+        assert (early.status_code, detail(early)) == (
+            409,
+            f"the agent of host {source} has not been silent for long enough",
+        )
+        await cloud.tell(free_all_sessions())
+        answer = await cloud.ask("POST", path, {"evidence": "it burns"})
+        assert answer.status_code == 202, answer.text
+        move = answer.json()
+        assert (move["kind"], move["evidence"]) == ("evacuate", "it burns")
+        assert (await cloud.shown())["state"] == "lost"
+        await cloud.now.step()
+        begun = await cloud.move(move["uuid"])
+        key, target = AttemptKey(cloud.instance, begun["attempt"]), begun["target_host"]
+        assert await cloud.tell(lambda c: move_reports.confirm_target(c, key, target, NOW))
+        built = BuildResult(cloud.instance, target, begun["attempt"])
+        await cloud.tell(lambda c: move_reports.report_target(c, built, NOW))
+        after = await cloud.shown()
+        assert (after["state"], after["host"]) == ("active", target)
+        await cloud.destroy(1, source)
+        assert (await cloud.move(move["uuid"]))["state"] == "done"
+
+    playing(tmp_path, play)

@@ -66,7 +66,9 @@ OF_PROJECTS = {
     "/v1/instances/{uuid}",
     "/v1/instances/{uuid}/give-up",
     "/v1/instances/{uuid}/history",
+    "/v1/instances/{uuid}/evacuate",
     "/v1/instances/{uuid}/migrate",
+    "/v1/instances/{uuid}/resize",
     "/v1/moves",
     "/v1/moves/{uuid}",
     "/v1/moves/{uuid}/abort",
@@ -270,7 +272,9 @@ def test_every_post_under_v1_creates_with_a_key_or_says_why_it_takes_none() -> N
         "/v1/hosts",
         "/v1/hosts/{host}/move",
         "/v1/hosts/{host}/token",
+        "/v1/instances/{uuid}/evacuate",
         "/v1/instances/{uuid}/migrate",
+        "/v1/instances/{uuid}/resize",
         "/v1/select_destinations",
     }
     others = [each for operations in SERVICES.values() for each in operations if each.method != "POST"]

@@ -3,6 +3,8 @@
 import uuid as uuids
 from typing import Final, Protocol
 
+import msgspec
+
 from roost.conductor.hosts.registry import HostRegistry
 from roost.conductor.hosts.watch import ServiceWatch, check_feature
 from roost.conductor.instances.operations import ALL_PROJECTS, ShowsInstances, is_reachable
@@ -13,15 +15,18 @@ from roost.conductor.moves.types import (
     MovePage,
     MovesQuery,
     ShownMove,
+    WantedEvacuation,
     WantedMigration,
+    WantedResize,
     described_move,
     shown_move,
 )
 from roost.conductor.moves.views import MoveViews
 from roost.conductor.requester import owner_of, requester_of
 from roost.conductor.super_conductor import SuperConductor
-from roost.model.move import Move, MoveRefused
+from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
 from roost.model.service_version import MOVES
+from roost.model.spec import Flavor
 from roost.state.api_database.host_mappings import NoSuchHost
 from roost.state.api_database.request_reads import Requests
 from roost.state.cell_database.moves import read_steps
@@ -63,6 +68,44 @@ async def migrate_instance(service: MoveService, req: Request, resp: Response, u
     move that the first one began, even if the answer was never stored.
     """
     wanted: WantedMigration = req.body
+    return await _begin(service, req, uuid, "migrate", wanted.host, confirms=wanted.confirm)
+
+
+async def resize_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
+    """Have an instance move to another host of its cell, where it has another flavor.
+
+    It goes as a migration does. If it is reverted the instance has its flavor of before.
+    """
+    wanted: WantedResize = req.body
+    flavor = Flavor(**msgspec.structs.asdict(wanted.flavor))
+    return await _begin(service, req, uuid, "resize", wanted.host, confirms=wanted.confirm, flavor=flavor)
+
+
+async def evacuate_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
+    """Have an instance run on another host of its cell, as its own is dead.
+
+    The agent of the host must have been silent until its session was free. If it is back before the new guest
+    starts, the evacuation ends. What the instance held there is freed when the host is back and has destroyed
+    what it had, or when it is removed. The new guest finds the disks if the hosts share them, and is made
+    from the image otherwise.
+    """
+    wanted: WantedEvacuation = req.body
+    proof = DeathProof("operator", wanted.evidence.strip(), service.conductor.context.clock())
+    return await _begin(service, req, uuid, "evacuate", wanted.host, confirms=True, proof=proof)
+
+
+async def _begin(
+    service: MoveService,
+    req: Request,
+    uuid: str,
+    kind: MoveKind,
+    host: str | None,
+    *,
+    confirms: bool,
+    flavor: Flavor | None = None,
+    proof: DeathProof | None = None,
+) -> ShownMove:
+    """Begin a move. ``host``: the target that is asked for."""
     mapping = await service.requests.mapping(uuid)
     if mapping is None or mapping.cell is None or not await is_reachable(service, req, mapping):
         raise NotFound(f"no instance {uuid} in a cell")
@@ -71,16 +114,18 @@ async def migrate_instance(service: MoveService, req: Request, resp: Response, u
     begun = None if key is None else await find_move(context, (mapping.cell,), name)
     if begun is None:
         check_feature(service.watch, MOVES)
-        if wanted.host is not None:
-            await _check_target(service, wanted.host, mapping.cell)
+        if host is not None:
+            await _check_target(service, host, mapping.cell)
     asked = await request_move(
         context,
         uuid=name,
         instance=uuid,
-        kind="migrate",
+        kind=kind,
         by=requester_of(req),
-        to_host=wanted.host,
-        confirms=wanted.confirm,
+        to_host=host,
+        confirms=confirms,
+        flavor=flavor,
+        proof=proof,
     )
     if asked is None:
         raise NotFound(f"no instance {uuid}")
@@ -155,7 +200,8 @@ PATH: Final = "/v1/moves"
 _ONE: Final = f"{PATH}/{{uuid}}"
 
 MOVE_RULES: Final = {
-    f"conductor:moves:{verb}": ADMIN for verb in ("create", "list", "show", "confirm", "revert", "abort")
+    f"conductor:moves:{verb}": ADMIN
+    for verb in ("create", "evacuate", "list", "show", "confirm", "revert", "abort")
 }
 """The policy rules as they are without a policy file. Source: Nova's, of migrations."""
 
@@ -165,17 +211,24 @@ def _rule(verb: str) -> Rule:
 
 
 MOVE_OPERATIONS: Final = (
-    Operation(
-        "POST",
-        f"{INSTANCES}/{{uuid}}/migrate",
-        _rule("create"),
-        migrate_instance,
-        body=WantedMigration,
-        takes=(),  # curl -d says that its data is a form
-        answer=ShownMove,
-        status=202,
-        raises=(Conflict,),
-        creates=Creation(atomic=False),
+    *(
+        Operation(
+            "POST",
+            f"{INSTANCES}/{{uuid}}/{verb}",
+            _rule(rule),
+            handler,
+            body=body,
+            takes=(),  # curl -d says that its data is a form
+            answer=ShownMove,
+            status=202,
+            raises=(Conflict,),
+            creates=Creation(atomic=False),
+        )
+        for verb, rule, handler, body in (
+            ("migrate", "create", migrate_instance, WantedMigration),
+            ("resize", "create", resize_instance, WantedResize),
+            ("evacuate", "evacuate", evacuate_instance, WantedEvacuation),
+        )
     ),
     Operation("GET", PATH, _rule("list"), list_moves, query=Query(MovesQuery), answer=MovePage),
     Operation("GET", _ONE, _rule("show"), show_move, answer=DescribedMove),

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
+from roost.conductor.instances.types import WantedFlavor
 from roost.model.move import Move, MoveKind, MoveStep
 from roost.model.visibility import seen, seen_by_project
 from roost.model.vocabulary import MAX_NAME
@@ -25,6 +26,30 @@ class WantedMigration(msgspec.Struct, forbid_unknown_fields=True):
 
     host: _Name | None = None
     confirm: bool = True
+
+
+class WantedResize(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that asks for another size of an instance, which it gets on another host.
+
+    `flavor`: the new one. `host`: the target; without it the scheduler chooses one. `confirm`: the resize is
+    confirmed as soon as the instance runs on the target. With false it waits until it is confirmed or
+    reverted.
+    """
+
+    flavor: WantedFlavor
+    host: _Name | None = None
+    confirm: bool = False
+
+
+class WantedEvacuation(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that asks for the evacuation of an instance whose host is dead.
+
+    `evidence`: how it is known that no guest of it runs there, as an operator says. A host that is cut off
+    runs on, and its instance would run twice. `host`: the target; without it the scheduler chooses one.
+    """
+
+    evidence: Annotated[str, Meta(min_length=1, max_length=1000)]
+    host: _Name | None = None
 
 
 class MovesQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,6 +91,8 @@ class ShownMove(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
       any.
     - `attempt`: the number of the attempt on the target, as those of the instance; null until one is claimed.
     - `confirm`: it is confirmed as soon as the instance runs on the target.
+    - `flavor`: the name of the instance's flavor on the target.
+    - `evidence`: of an evacuation, how it is known that the source is dead.
     - `reason`: why an attempt, the move or its revert failed.
     - `run`: the run of the scheduler that chose the target.
     - `user_id` and `request_id` are those of who asked for it; `project_id` is the instance's.
@@ -86,6 +113,8 @@ class ShownMove(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     requested_host: str | None
     attempt: int | None
     confirm: bool
+    flavor: str
+    evidence: str | None
     reason: str | None
     run: str | None
     user_id: str | None
@@ -139,6 +168,8 @@ def shown_move(cell: str, move: Move) -> ShownMove:
         requested_host=move.to_host,
         attempt=None if move.target is None else move.target.attempt,
         confirm=move.confirms,
+        flavor=move.spec.flavor.name,
+        evidence=None if move.proof is None else move.proof.evidence,
         reason=move.reason,
         run=move.run or None,
         user_id=move.by.user_id,
@@ -161,6 +192,7 @@ _HIDDEN = (
     "target_host",
     "target_node",
     "requested_host",
+    "evidence",
     "reason",
     "user_id",
     "request_id",
