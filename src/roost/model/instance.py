@@ -183,7 +183,8 @@ class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     A transition to ``assigned`` has the number of the build attempt, its host and node, and the ``ordinal``
     of its claim in the records. Others belong to the attempt before them. ``reason`` and ``code`` are of
-    failures, without secrets. ``by``: the operator that ended the attempt or the instance.
+    failures, without secrets. ``by``: the operator that ended the attempt or the instance, or asked for the
+    move. ``kind``: of the move (`roost.model.move.MoveKind`).
     """
 
     state: str
@@ -195,6 +196,7 @@ class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     reason: str | None = None
     code: str | None = None
     by: Requester | None = None
+    kind: str | None = None
 
 
 RESHAPED = "reshaped"
@@ -204,7 +206,8 @@ GONE = "gone"
 """Not a state: the instance was removed from its cell's database."""
 
 MOVING = "moving"
-"""Not a state: a move of the instance takes a target. The transition has its attempt, host and node."""
+"""Not a state: a move of the instance takes a target. The transition has its attempt, host and node. Its
+reason is why the attempt on the target before it failed."""
 
 MOVED = "moved"
 """Not a state: the instance is on the host of the transition now, by a move or its revert."""

@@ -16,7 +16,7 @@ import msgspec
 
 from roost.conductor.events.reader import event_of_change, with_deleters
 from roost.conductor.hosts.watch import ServiceWatch
-from roost.state.api_database.event_types import INSTANCE, CloudEvent
+from roost.state.api_database.event_types import INSTANCE, CloudEvent, state_of_kind
 from roost.state.api_database.events import event_of, log_end, newest_events
 from roost.state.api_database.open_cells import ask_cell
 from roost.state.cell_database import Cell
@@ -173,7 +173,7 @@ class NewestEvents:
             return None
         states = None
         if query.kinds is not None:
-            states = tuple(each.removeprefix(INSTANCE) for each in query.kinds if each.startswith(INSTANCE))
+            states = tuple(state_of_kind(each) for each in query.kinds if each.startswith(INSTANCE))
         work = newest_changes(
             until=query.until,
             since=query.since,

@@ -4,16 +4,23 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy.engine import Connection
 
 from roost.conductor.events.merge import LogPart, merged
 from roost.conductor.hosts.watch import ServiceWatch
-from roost.model.instance import ASSIGNED
+from roost.model.instance import ASSIGNED, MOVING
 from roost.state.api_database.cell_mappings import mapped_cells
-from roost.state.api_database.event_types import INSTANCE, CloudEvent, EventKind, EventPage, EventsQuery
+from roost.state.api_database.event_types import (
+    INSTANCE,
+    CloudEvent,
+    EventPage,
+    EventsQuery,
+    kind_of_state,
+    state_of_kind,
+)
 from roost.state.api_database.events import EventFilter, ReadEvents, events_after, time_of
 from roost.state.api_database.open_cells import ask_cell
 from roost.state.api_database.past import requesters_of_deletions
@@ -127,7 +134,7 @@ class EventReader:
         since = query.since
         if after is None and began is not None:
             since = began if since is None else max(since, began)
-        state = None if query.kind is None else query.kind.removeprefix(INSTANCE)
+        state = None if query.kind is None else state_of_kind(query.kind)
         changes = changes_after(
             after=after, most=most, since=since, state=state, host=query.host, instance=query.instance
         )
@@ -178,14 +185,14 @@ def _part(cell: str, read: ReadChanges) -> LogPart:
 def event_of_change(cell: str, change: StateChange) -> CloudEvent:
     """Return the change of a state in a cell as an event."""
     told = change.transition
-    assigned = told.state == ASSIGNED
-    reason = f"attempt {told.attempt}" if assigned and told.attempt > 1 else told.reason
+    begins = told.state in (ASSIGNED, MOVING)
+    reason = f"attempt {told.attempt}" if begins and told.attempt > 1 else told.reason
     return CloudEvent(
         at=told.at,
-        kind=cast(EventKind, INSTANCE + told.state),
+        kind=kind_of_state(told.state),
         cell=cell,
-        host=told.host if assigned else change.host,
-        node=told.node if assigned else change.node,
+        host=told.host if begins else change.host,
+        node=told.node if begins else change.node,
         instance=change.instance,
         detail=f"{told.code}: {reason}" if told.code and reason else reason,
         by=told.by,

@@ -6,6 +6,7 @@ depend on the records. If the cell cannot be asked, the builds come from the rec
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import get_args
 
 from roost.conductor.history.types import HistoryEvent, InstanceAction
 from roost.model.instance import (
@@ -18,11 +19,15 @@ from roost.model.instance import (
     FAILED,
     GONE,
     LOST,
+    MOVED,
+    MOVING,
+    NOT_MOVED,
     RESHAPED,
     STARTING,
     Requester,
     Transition,
 )
+from roost.model.move import MoveKind
 from roost.model.record import PENDING, REFUSED, Attempt, Run
 from roost.records import RunWithAttempts
 from roost.state.api_database.cell_mappings import CELL0
@@ -74,6 +79,8 @@ class _Story:
         self._host: Transition | None = None
         """The transition to the present attempt."""
         self._delete: InstanceAction | None = None
+        self._move: InstanceAction | None = None
+        """The move that is under way."""
         self._reason: str | None = None
         """Why the instance is abandoned."""
         self._told: dict[str, Callable[[Transition], None]] = {
@@ -87,6 +94,9 @@ class _Story:
             DELETING: self._begin_deletion,
             DESTROYED: self._destroyed,
             RESHAPED: self._reshape,
+            MOVING: self._begin_move,
+            MOVED: self._end_move,
+            NOT_MOVED: self._end_move,
             GONE: self._end_free,
         }
 
@@ -115,10 +125,14 @@ class _Story:
             self._end_build(new, "built")
             _finish(self._create, new.at, "success")
             return
-        found = self.actions[-1]
-        if found.kind == "lose":
+        found = self._loss()
+        if found is not None:
             found.events.append(self._there("find", new.at, finished_at=new.at, result="found"))
             _finish(found, new.at, "success", found.reason)
+
+    def _loss(self) -> InstanceAction | None:
+        """Return the action of a guest that is lost now."""
+        return next((each for each in self.actions if each.kind == "lose" and each.result is None), None)
 
     def _lose(self, new: Transition) -> None:
         lost = InstanceAction(kind="lose", started_at=new.at, reason=new.reason)
@@ -136,6 +150,55 @@ class _Story:
         last = self.actions[-1]
         self.actions.insert(len(self.actions) - (last.result is None), action)
 
+    def _begin_move(self, new: Transition) -> None:
+        """Add a target of a move. The attempt on the target before it has failed."""
+        move = self._move_of(new)
+        self._end_target(new.at, "failed", new.reason)
+        event = self._there("move", new.at, attempt=new.attempt)
+        event.host, event.node = new.host, new.node
+        move.events.append(event)
+
+    def _end_move(self, new: Transition) -> None:
+        """End the move that is under way. An instance that is moved without one has gone back by a revert."""
+        moved = new.state == MOVED
+        if moved:
+            self._host = new
+            if (lost := self._loss()) is not None:
+                # Its host is dead; the instance runs elsewhere now.
+                _finish(lost, new.at, "success", lost.reason)
+        if moved and self._move is None:
+            back = InstanceAction(kind="revert", started_at=new.at)
+            back.events = [
+                self._there("move", new.at, attempt=new.attempt, finished_at=new.at, result="moved")
+            ]
+            _finish(back, new.at, "success")
+            self.actions.append(back)
+            return
+        move = self._move_of(new)
+        self._end_target(new.at, "moved" if moved else "failed", new.reason)
+        _finish(move, new.at, "success" if moved else "error", new.reason)
+        self._move = None
+
+    def _move_of(self, new: Transition) -> InstanceAction:
+        """Return the move that is under way; a transition without one begins it."""
+        if self._move is None:
+            self._move = _asked(new.kind or "migrate", new.by, new.at)
+            self.actions.append(self._move)
+        return self._move
+
+    def _end_target(self, at: float, result: str, reason: str | None = None) -> None:
+        """End the last attempt of the move that is under way, if it has not ended."""
+        events = [] if self._move is None else self._move.events
+        if events and events[-1].result is None:
+            events[-1].finished_at, events[-1].result, events[-1].reason = at, result, reason
+
+    def _leave_move(self, at: float) -> None:
+        """End the move that is under way, as its instance ends."""
+        if self._move is not None:
+            self._end_target(at, "abandoned")
+            _finish(self._move, at, "abandoned")
+            self._move = None
+
     def _end_attempt(self, new: Transition) -> None:
         self._end_build(new, "failed")
         self._give_up(new)
@@ -148,6 +211,7 @@ class _Story:
 
     def _abandon(self, new: Transition) -> None:
         """No further attempt is made; the claim is freed next."""
+        self._leave_move(new.at)
         self._end_build(new, "failed")
         self._reason = new.reason
         self._give_up(new)
@@ -159,14 +223,15 @@ class _Story:
         """An operator has ended an attempt, or an instance that ran."""
         if new.by is None and self._create.result is None:
             return
-        if self.actions[-1].kind == "lose" and self.actions[-1].result is None:
-            _finish(self.actions[-1], new.at, "error", self.actions[-1].reason)
+        if (lost := self._loss()) is not None:
+            _finish(lost, new.at, "error", lost.reason)
         action = _asked("give_up", new.by, new.at)
         action.events = [self._there("give_up", new.at, finished_at=new.at, result="success")]
         _finish(action, new.at, "success", new.reason)
         self.actions.append(action)
 
     def _fail(self, new: Transition) -> None:
+        self._leave_move(new.at)
         self._end_free(new)
         if self._create.result is None:
             reason = new.reason or self._reason
@@ -177,19 +242,20 @@ class _Story:
             _finish(self._create, new.at, "error", reason)
 
     def _begin_deletion(self, new: Transition) -> None:
+        self._leave_move(new.at)
         self._end_build(new, "abandoned")
         if self._free is not None and self._free.result is None:
             self._free.finished_at, self._free.result = new.at, "abandoned"
         if self._create.result is None:
             _finish(self._create, new.at, "abandoned")
-        last = self.actions[-1]
-        if last.kind == "lose" and last.result is None:
-            _finish(last, new.at, "abandoned", last.reason)
+        if (lost := self._loss()) is not None:
+            _finish(lost, new.at, "abandoned", lost.reason)
         self._delete = self._deletion(new.at)
         if self._host is not None:
             self._delete.events.append(self._there("destroy", new.at))
 
     def _destroyed(self, new: Transition) -> None:
+        self._leave_move(new.at)
         if self._delete is None:
             self._delete = self._deletion(new.at)
         for event in self._delete.events:
@@ -246,7 +312,32 @@ class _Story:
     # From the records
 
     def join(self, runs: Iterable[RunWithAttempts]) -> None:
-        """Insert runs, and attempts that the cell does not know, into the events of the creation."""
+        """Insert runs, and attempts that the cell does not know, into the events of their actions."""
+        of_creation = []
+        for whole in runs:
+            if whole.run.spec.get("operation", "create") == "create":
+                of_creation.append(whole)
+            else:
+                self._join_move(whole)
+        self._join_creation(of_creation)
+
+    def _join_move(self, whole: RunWithAttempts) -> None:
+        """Insert a run into the first move that had not ended when it began."""
+        run = whole.run
+        for move in self.actions:
+            if move.kind in _MOVES and (move.finished_at is None or move.finished_at >= run.started_at):
+                break
+        else:
+            return
+        attempts = [each for each in whole.attempts if each.instance == self._known.uuid]
+        hosts = {event.host for event in move.events}
+        for event in move.events:
+            event.run = event.run or run.id
+        claims = [self._claim(each) for each in attempts if each.host not in hosts]
+        move.events = [self._scheduled(run, attempts), *claims, *move.events]
+        move.started_at = min(move.started_at, run.started_at)
+
+    def _join_creation(self, runs: Iterable[RunWithAttempts]) -> None:
         events = self._create.events
         first = 1 if events and events[0].name == "accept" else 0
         before, rest = events[:first], events[first:]
@@ -291,6 +382,10 @@ class _Story:
             node=attempt.node or None,
             run=attempt.run,
         )
+
+
+_MOVES = get_args(MoveKind)
+"""The kinds of actions that are moves with a target of their own."""
 
 
 def _asked(kind: str, by: Requester | None, at: float) -> InstanceAction:

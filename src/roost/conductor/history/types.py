@@ -7,7 +7,18 @@ import msgspec
 from roost.model.visibility import BUILD_FAILED, NO_VALID_HOST, seen_by_project
 
 EventName = Literal[
-    "accept", "schedule", "claim", "build", "bury", "free", "lose", "find", "reshape", "give_up", "destroy"
+    "accept",
+    "schedule",
+    "claim",
+    "build",
+    "bury",
+    "free",
+    "lose",
+    "find",
+    "reshape",
+    "move",
+    "give_up",
+    "destroy",
 ]
 
 
@@ -23,6 +34,8 @@ class HistoryEvent(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     - `free`: the claim is given back.
     - `lose`, `find`: the host says that the guest is not there, or there again.
     - `reshape`: the allocations of the instance moved to other providers of its node; its guest ran on.
+    - `move`: an attempt on the host that the instance is to move to: `moved`, `failed`, or `abandoned` as the
+      instance ended; of a revert the host that it was on before.
     - `give_up`: an operator says that the guest is gone for good.
     - `destroy`: the host destroys the guest.
 
@@ -47,10 +60,11 @@ class InstanceAction(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """An action of a user, an operator or a host on an instance, and its result.
 
     `request_id`, `user_id` and `project_id` are the requester's; null without one, as when a host loses a
-    guest. `result` is `success`, `error` or `abandoned`, and null while the action lasts.
+    guest. `result` is `success`, `error` or `abandoned`, and null while the action lasts. A move that
+    ended in `error` has left the instance where it was.
     """
 
-    kind: Literal["create", "lose", "reshape", "give_up", "delete"]
+    kind: Literal["create", "lose", "reshape", "migrate", "resize", "evacuate", "revert", "give_up", "delete"]
     request_id: str | None = None
     user_id: str | None = None
     project_id: str | None = None
@@ -80,6 +94,10 @@ class InstanceHistory(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     missing: list[str]
 
 
+_OF_OPERATORS = ("give_up", "migrate", "resize", "evacuate", "revert")
+"""Kinds of actions whose requesters a project does not see."""
+
+
 @seen_by_project(InstanceHistory)
 def _history(history: InstanceHistory) -> InstanceHistory:
     """Return the history as its project sees it: an operator who has ended the instance has no name."""
@@ -97,7 +115,7 @@ def _action(action: InstanceAction, project_id: str) -> InstanceAction:
         refused = [each.reason for each in action.events if each.name == "schedule" and each.reason]
         built = any(each.name == "build" for each in action.events)
         reason = refused[-1] if refused else BUILD_FAILED if built else NO_VALID_HOST
-    by_itself = action.kind != "give_up" and action.project_id in (None, project_id)
+    by_itself = action.kind not in _OF_OPERATORS and action.project_id in (None, project_id)
     return msgspec.structs.replace(
         action,
         request_id=action.request_id if by_itself else None,

@@ -13,6 +13,10 @@ _ACTIONS = {
     "create": "Created",
     "lose": "Guest lost",
     "reshape": "Moved to other providers of its node",
+    "migrate": "Moved to another host",
+    "resize": "Resized",
+    "evacuate": "Evacuated to another host",
+    "revert": "Moved back",
     "give_up": "Given up",
     "delete": "Deleted",
 }
@@ -56,7 +60,7 @@ def _action(action: InstanceAction) -> h.Element:
     return h.section(".history-action")[
         h.h3[
             _ACTIONS.get(action.kind, action.kind),
-            by or (None if action.kind in ("create", "delete") else " by its host"),
+            by or (" by its host" if action.kind in ("lose", "reshape") else None),
         ],
         h.p(".muted")[
             weekday_moment(action.started_at),
@@ -121,6 +125,9 @@ def _sentence(event: HistoryEvent) -> h.Node:
             return ["The host says that the guest is there again", at_host]
         case "reshape":
             return ["The allocations moved to other providers", at_host]
+        case "move":
+            to_host = event.host and [" to ", host_link(event.host, event.node)]
+            return ["Move", to_host, attempt, f": {event.result or 'under way'}"]
         case "give_up":
             return ["An operator says that the guest is gone", at_host]
         case "destroy":

@@ -43,6 +43,7 @@ _MARKS = {
         "drain_begun",
         "instance_failed",
         "instance_abandoned",
+        "instance_not_moved",
         "repair",
         "task_taken",
     },
@@ -55,6 +56,7 @@ _MARKS = {
         "cell_enabled",
         "drain_ended",
         "instance_active",
+        "instance_moved",
     },
     "off": {
         "host_removed",

@@ -34,7 +34,7 @@ class HostStay(msgspec.Struct, frozen=True, kw_only=True):
 def stays_of(history: InstanceHistory) -> tuple[HostStay, ...]:
     """Return the stays of an instance, the first one first."""
     events = list(_in_order(history))
-    builds = [each for each in events if each.name == "build"]
+    builds = [each for each in events if each.name in ("build", "move")]
     return tuple(_stay(each, events, history) for each in builds)
 
 
@@ -48,16 +48,27 @@ def _in_order(history: InstanceHistory) -> Iterator[HistoryEvent]:
         yield from action.events
 
 
+_RAN = ("built", "moved")
+"""The results of attempts after which the guest ran."""
+
+
+def _is_end(event: HistoryEvent, build: HistoryEvent) -> bool:
+    """Return whether an event ends the stay that began with a build or a move."""
+    if event.name == "move":
+        return event is not build and event.result == "moved" and _ended(event) > _ended(build)
+    return event.name in ("destroy", "give_up") and event.started_at >= build.started_at
+
+
+def _ended(event: HistoryEvent) -> float:
+    return event.started_at if event.finished_at is None else event.finished_at
+
+
 def _stay(build: HistoryEvent, events: Sequence[HistoryEvent], history: InstanceHistory) -> HostStay:
-    built = build.result == "built"
+    built = build.result in _RAN
     ended = None if built or build.result is None else build.finished_at
     if build.result != "failed":
-        # A guest that was built, or may have been, is there until it is destroyed or given up.
-        ends = [
-            each.finished_at
-            for each in events
-            if each.name in ("destroy", "give_up") and each.started_at >= build.started_at
-        ]
+        # A guest that was built, or may have been, is there until it moves, is destroyed or given up.
+        ends = [each.finished_at for each in events if _is_end(each, build)]
         if ends:
             ended = ends[0]
         elif history.state == "deleted" and ended is None:
@@ -66,7 +77,7 @@ def _stay(build: HistoryEvent, events: Sequence[HistoryEvent], history: Instance
         began=build.started_at,
         ran=build.finished_at if built else None,
         ended=ended,
-        result=build.result,
+        result="built" if built else build.result,
         attempt=build.attempt,
         host=build.host,
         node=build.node,

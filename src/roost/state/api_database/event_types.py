@@ -1,6 +1,6 @@
 """Events, and their query and pages over HTTP."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, cast, get_args
 
 import msgspec
 from msgspec import Meta
@@ -44,12 +44,25 @@ EventKind = Literal[
     "instance_destroyed",
     "instance_gone",
     "instance_reshaped",
+    "instance_moving",
+    "instance_moved",
+    "instance_not_moved",
 ]
 
 INSTANCE = "instance_"
 """The beginning of the kinds of the state changes of instances, which the cells' databases have."""
 
 EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
+
+
+def kind_of_state(state: str) -> EventKind:
+    """Return the kind of the events of instances that enter a state."""
+    return cast(EventKind, INSTANCE + state.replace("-", "_"))
+
+
+def state_of_kind(kind: str) -> str:
+    """Return the state that instances enter by an event of a kind."""
+    return kind.removeprefix(INSTANCE).replace("_", "-")
 
 
 class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +80,8 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
     - `repair`: of the audit: `name` says which, for `instance`, or the root provider of a node.
     - `instance_...`: `instance` entered a state; `host` and `node` are of its attempt at that time.
       `instance_gone`: nothing of it is left in its cell. `instance_reshaped`: it holds other providers.
+      `instance_moving`: `host` is the target of its move; `instance_moved`: it runs there, or is back by a
+      revert; `instance_not_moved`: it has stayed on its host.
 
     `by`: the requester; null without one, or if it is not known.
     """

@@ -18,6 +18,7 @@ from roost.model.instance import (
     MOVED,
     MOVING,
     NOT_MOVED,
+    OF_MOVES,
     DestroyOrder,
     Instance,
     Requester,
@@ -371,7 +372,7 @@ def take_target(
         "reason": None,
     }
     enter(connection, move, PREPARING, at, host=target.host, **values)
-    tell_instance(connection, move.instance, at, MOVING, target)
+    tell_instance(connection, move, at, MOVING, target, None if move.target is None else move.reason)
     return True
 
 
@@ -401,7 +402,7 @@ def go_on(
     if values:
         connection.execute(sa.update(instances).where(instances.c.uuid == move.instance).values(**values))
     if to == FAILED_MOVE:
-        tell_instance(connection, move.instance, at, NOT_MOVED, move.source, move.reason)
+        tell_instance(connection, move, at, NOT_MOVED, move.source, move.reason)
     return True
 
 
@@ -515,9 +516,9 @@ def enter(
 
 
 def tell_instance(
-    connection: Connection, uuid: str, at: float, told: str, place: MovePlace, reason: str | None = None
+    connection: Connection, move: Move, at: float, told: str, place: MovePlace, reason: str | None = None
 ) -> None:
-    """Add a transition of a move to the history of an instance that is locked."""
+    """Add a transition to the history of the instance of a move, which is locked."""
     line = transition_line(
         Transition(
             state=told,
@@ -527,11 +528,13 @@ def tell_instance(
             node=place.node,
             ordinal=place.selection.ordinal,
             reason=reason,
+            by=move.by if told in (MOVING, NOT_MOVED) else None,
+            kind=move.kind if told in OF_MOVES else None,
         )
     )
-    of_it = instances.c.uuid == uuid
+    of_it = instances.c.uuid == move.instance
     connection.execute(sa.update(instances).where(of_it).values(history=with_line(line, MOST_OF_GUESTS)))
-    note_changes(connection, [uuid], line)
+    note_changes(connection, [move.instance], line)
 
 
 def lose(connection: Connection, uuid: str, reason: str, at: float) -> None:
@@ -559,6 +562,6 @@ def put_on(connection: Connection, move: Move, place: MovePlace, selection: Sele
         "changed_at": at,
     }
     connection.execute(sa.update(instances).where(instances.c.uuid == move.instance).values(**values))
-    tell_instance(connection, move.instance, at, MOVED, place)
+    tell_instance(connection, move, at, MOVED, place)
     if locked is not None and locked.state != ACTIVE:
-        tell_instance(connection, move.instance, at, ACTIVE, place)
+        tell_instance(connection, move, at, ACTIVE, place)
