@@ -426,6 +426,28 @@ def test_an_instance_that_is_resized_has_its_flavor_on_the_target_and_before_aga
     playing(tmp_path, play)
 
 
+def test_all_instances_of_a_dead_host_are_evacuated_by_one_word(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        source = (await cloud.shown())["host"]
+        assert (await cloud.ask("POST", "/v1/hosts/nowhere/evacuate", {"evidence": "x"})).status_code == 404
+        await cloud.tell(OpenSession(host=source, nonce="n", previous=(), service_version=4, at=NOW))
+        path = f"/v1/hosts/{source}/evacuate"
+        early = (await cloud.ask("POST", path, {"evidence": "it burns"})).json()
+        assert early["moves"] == []
+        assert "silent" in early["refused"][cloud.instance]
+        await cloud.tell(free_all_sessions())
+        key = {**ADMIN, "Idempotency-Key": "burning"}
+        answers = [await cloud.ask("POST", path, {"evidence": "it burns"}, **key) for _ in range(2)]
+        assert answers[0].status_code == 202, answers[0].text
+        assert answers[0].json() == answers[1].json()
+        [move] = answers[0].json()["moves"]
+        assert (move["instance"], move["kind"], move["source_host"]) == (cloud.instance, "evacuate", source)
+        again = (await cloud.ask("POST", path, {"evidence": "it burns"})).json()
+        assert again["refused"] == {cloud.instance: f"move {move['uuid']} of the instance is under way"}
+
+    playing(tmp_path, play)
+
+
 def test_an_instance_is_evacuated_with_evidence_once_its_host_is_silent(tmp_path) -> None:
     async def play(cloud: Cloud) -> None:
         path, source = f"/v1/instances/{cloud.instance}/evacuate", (await cloud.shown())["host"]

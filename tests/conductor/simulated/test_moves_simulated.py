@@ -30,6 +30,7 @@ from roost.model.move import (
     UNDOING,
     MoveRefused,
 )
+from roost.model.spec import ServerGroup
 from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.history import read_history
@@ -128,6 +129,26 @@ def test_only_one_move_of_an_instance_is_under_way_and_only_an_active_one_moves(
         ]
         assert None in cloud.answers
         cloud.wait_for_move(move, DONE)
+        cloud.finish()
+
+
+def test_each_member_of_an_anti_affinity_group_of_as_many_as_hosts_less_one_moves_alone():
+    group = ServerGroup("group", "anti-affinity")
+    members = ("member0", "member1", "member2")
+    with Scripted(cells=("c1",), hosts=4) as cloud:
+        for uuid in members:
+            cloud.request(uuid, group=group)
+            cloud.wait_for(uuid, ACTIVE)
+        for uuid in members:
+            before = cloud.row(uuid).host
+            move = cloud.migrate(uuid)
+            cloud.wait_for_move(move, REQUESTED, PREPARING)
+            while cloud.row(uuid).move is not None:
+                there = [{*host.guests, *host.stopped} & {*members} for host in cloud.guests.hosts.values()]
+                assert max(map(len, there)) <= 1
+                cloud.wait(0.1)
+            assert cloud.move(move).state == DONE
+            assert cloud.row(uuid).host != before
         cloud.finish()
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from roost.model.instance import BuildRequest, Instance
 from roost.model.move import Move
+from roost.model.spec import ServerGroup
 from support.clouds import spec
 from support.simulation.cloud_world import CONDUCTORS, Accept, CloudWorld, Delete, Migrate, Settle
 from support.simulation.network import BrokenPromise
@@ -86,12 +87,12 @@ class Scripted(CloudWorld):
 
     # What users do
 
-    def request(self, *uuids: str, host: str | None = None) -> None:
+    def request(self, *uuids: str, host: str | None = None, group: ServerGroup | None = None) -> None:
         """A user asks for instances, and gets a promise sooner or later. ``host``: the only one."""
         self._requests_made += 1
         request = BuildRequest(
             request_id=f"request{self._requests_made}",
-            spec=spec(1, force_hosts=() if host is None else (host,)),
+            spec=spec(1, force_hosts=() if host is None else (host,), group=group),
             instances=uuids,
             min_count=1,
         )

@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from roost.conductor.hosts.operations import HOSTS
 from roost.conductor.hosts.registry import HostRegistry
 from roost.conductor.hosts.watch import ServiceWatch, check_feature
 from roost.conductor.instances.operations import ALL_PROJECTS, ShowsInstances, is_reachable
@@ -12,10 +13,12 @@ from roost.conductor.instances.operations import PATH as INSTANCES
 from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
 from roost.conductor.moves.types import (
     DescribedMove,
+    EvacuatedHost,
     MovePage,
     MovesQuery,
     ShownMove,
     WantedEvacuation,
+    WantedHostEvacuation,
     WantedMigration,
     WantedResize,
     described_move,
@@ -29,6 +32,7 @@ from roost.model.service_version import MOVES
 from roost.model.spec import Flavor
 from roost.state.api_database.host_mappings import NoSuchHost
 from roost.state.api_database.request_reads import Requests
+from roost.state.cell_database.instance_search import search_instances
 from roost.state.cell_database.moves import read_steps
 from roost.web.errors import BadRequest, Conflict, NotFound
 from roost.web.idempotency import Creation
@@ -92,6 +96,34 @@ async def evacuate_instance(service: MoveService, req: Request, resp: Response, 
     wanted: WantedEvacuation = req.body
     proof = DeathProof("operator", wanted.evidence.strip(), service.conductor.context.clock())
     return await _begin(service, req, uuid, "evacuate", wanted.host, confirms=True, proof=proof)
+
+
+async def evacuate_host(service: MoveService, req: Request, resp: Response, host: str) -> EvacuatedHost:
+    """Have all instances of a host that is dead run on other hosts of its cell.
+
+    Each is an evacuation of its own, and `refused` says of the others why they are none: they are being
+    built or deleted, or move already. Asked again later, those that have become possible follow.
+    """
+    wanted: WantedHostEvacuation = req.body
+    context, key = service.conductor.context, req.idempotency_key
+    check_feature(service.watch, MOVES)
+    try:
+        cell = (await service.hosts.lookup.find(host)).cell
+    except NoSuchHost:
+        raise NotFound(f"no host {host}") from None
+    proof = DeathProof("operator", wanted.evidence.strip(), context.clock())
+    found: list[ShownMove] = []
+    refused: dict[str, str] = {}
+    for uuid in await context.read(f"cell/{cell}", search_instances(most=MOST_OF_HOST, host=host)):
+        name = str(uuids.uuid4()) if key is None else key.uuid(f"move/{key.request}/{uuid}")
+        asked = await request_move(
+            context, uuid=name, instance=uuid, kind="evacuate", by=requester_of(req), proof=proof
+        )
+        if isinstance(asked, Move):
+            found.append(shown_move(cell, asked))
+        else:
+            refused[uuid] = "the instance is gone" if asked is None else asked.reason
+    return EvacuatedHost(found, refused)
 
 
 async def _begin(
@@ -196,6 +228,9 @@ def _answered(cell: str, done: Move | MoveRefused | None) -> ShownMove:
     return shown_move(cell, done)
 
 
+MOST_OF_HOST: Final = 10_000
+"""Instances of a host that one request evacuates at most."""
+
 PATH: Final = "/v1/moves"
 _ONE: Final = f"{PATH}/{{uuid}}"
 
@@ -229,6 +264,17 @@ MOVE_OPERATIONS: Final = (
             ("resize", "create", resize_instance, WantedResize),
             ("evacuate", "evacuate", evacuate_instance, WantedEvacuation),
         )
+    ),
+    Operation(
+        "POST",
+        f"{HOSTS}/{{host}}/evacuate",
+        _rule("evacuate"),
+        evacuate_host,
+        body=WantedHostEvacuation,
+        takes=(),
+        answer=EvacuatedHost,
+        status=202,
+        creates=Creation(atomic=False),
     ),
     Operation("GET", PATH, _rule("list"), list_moves, query=Query(MovesQuery), answer=MovePage),
     Operation("GET", _ONE, _rule("show"), show_move, answer=DescribedMove),

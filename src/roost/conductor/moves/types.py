@@ -41,6 +41,15 @@ class WantedResize(msgspec.Struct, forbid_unknown_fields=True):
     confirm: bool = False
 
 
+class WantedHostEvacuation(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that asks for the evacuation of all instances of a host.
+
+    `evidence`: how it is known that no guest runs there, as an operator says.
+    """
+
+    evidence: Annotated[str, Meta(min_length=1, max_length=1000)]
+
+
 class WantedEvacuation(msgspec.Struct, forbid_unknown_fields=True):
     """The body that asks for the evacuation of an instance whose host is dead.
 
@@ -121,6 +130,15 @@ class ShownMove(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     request_id: str | None
     began_at: float
     changed_at: float
+
+
+class EvacuatedHost(msgspec.Struct, forbid_unknown_fields=True):
+    """The evacuations of the instances of a host: the `moves` that were accepted, and of each other instance
+    why not.
+    """
+
+    moves: list[ShownMove]
+    refused: dict[str, str]
 
 
 class ShownMoveStep(msgspec.Struct, forbid_unknown_fields=True):
@@ -214,3 +232,8 @@ def _described(shown: DescribedMove) -> DescribedMove:
 @seen_by_project(MovePage)
 def _page(page: MovePage) -> MovePage:
     return MovePage([seen(each) for each in page.moves], page.next, [])
+
+
+@seen_by_project(EvacuatedHost)
+def _evacuated(answer: EvacuatedHost) -> EvacuatedHost:
+    return EvacuatedHost([seen(each) for each in answer.moves], dict.fromkeys(answer.refused, ""))
