@@ -182,15 +182,17 @@ def move_of(state, source="node-1", target="node-2"):
     """A move of the instance from one node to another."""
 
     def at(attempt, node):
-        return MovePlace(attempt, Selection(f"host-{node[-1]}", node, "cell1", {node: {"VCPU": 1}}, {}, 0.0))
+        claimed = Selection(f"host-{node[-1]}", node, "cell1", {node: {"VCPU": 1}}, {}, 0.0)
+        return MovePlace(attempt, claimed, spec)
 
+    spec = RequestSpec(project_id="project", user_id="user", flavor=Flavor("small", 1, 1))
     return Move(
         uuid="m",
         instance="i",
         kind="migrate",
         state=state,
         source=at(1, source),
-        spec=RequestSpec(project_id="project", user_id="user", flavor=Flavor("small", 1, 1)),
+        spec=spec,
         by=Requester("user", "project", "req"),
         began=0.0,
         changed_at=0.0,

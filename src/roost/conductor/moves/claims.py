@@ -43,6 +43,7 @@ from roost.state.cell_database.moves import (
     find_moves,
     find_moves_wanting_work,
     go_on,
+    has_moves_for_conductors,
     take_moves,
     take_target,
     way_back,
@@ -70,6 +71,8 @@ async def work_on_moves(context: CellConductorContext, work: MoveQueue) -> None:
         if not work.tenure.holds(context.monotonic()):
             return
         work.own(holder, ())
+        if not await context.read(work.database, has_moves_for_conductors()):
+            return
         if await context.read(work.database, find_moves_to_begin(work.limits)):
             work.own(holder, await context.write(work.database, begin_moves(holder, work.limits)))
         wanting = await context.read(work.database, find_moves_wanting_work(holder, MOST + work.owned))

@@ -297,6 +297,12 @@ def _settle(
 
 
 @short_read
+def has_moves_for_conductors(connection: Connection) -> bool:
+    """Return whether some move wants work of a conductor: mostly there is none."""
+    return connection.execute(_ANY).first() is not None
+
+
+@short_read
 def find_moves_wanting_work(connection: Connection, owner: str, most: int) -> list[str]:
     """Return the uuids of at most ``most`` moves that want work and that ``owner`` may take.
 
@@ -327,6 +333,7 @@ _FREE = (
         moves.c.owner == sa.bindparam("me"),
     ),
 )
+_ANY = sa.select(moves.c.uuid).where(one_of_constants(moves.c.state, FOR_CONDUCTORS)).limit(1)
 _WANTING = sa.select(moves.c.uuid).where(*_FREE).limit(sa.bindparam("most"))
 _TAKEABLE = MOVES.where(one_of(moves.c.uuid, "uuids"), *_FREE).with_for_update(skip_locked=True)
 _TAKE = (
