@@ -105,6 +105,18 @@ def test_a_drained_host_is_emptied_within_the_limits_and_no_move_is_asked_for_tw
             cloud.finish()
 
 
+def test_a_host_of_fifty_instances_is_empty_within_the_time_that_its_slowest_moves_take() -> None:
+    number = 50
+    with cloud_of_a_full_host(number, vcpus=number + 2) as cloud:
+        cloud.build_in(20.0)
+        began = cloud.loop.now
+        cloud.say(moves=True)
+        cloud.wait_until_left(0, seconds=5_000.0)
+        slowest = max(each.changed_at - each.began for each in cloud.moves("c1").values())
+        assert cloud.loop.now - began <= slowest * number / LIMITS.per_host
+        cloud.finish()
+
+
 def test_only_so_many_instances_are_locked_as_may_move() -> None:
     for seed in range(3):
         with cloud_of_a_full_host(seed=seed) as cloud:

@@ -188,3 +188,41 @@ def test_two_conductors_at_the_same_moment_begin_no_more_than_one_would(place: P
             await second.close()
 
     asyncio.run(run())
+
+
+ROUNDS = 6
+
+
+def test_two_moves_that_get_one_target_at_the_same_moment_do_not_exceed_its_limit(place: Place) -> None:
+    limits = MoveLimits(per_host=1, per_cell=99)
+
+    async def run() -> None:
+        databases = [Database(place.at(number)) for number in range(2)]
+        SCHEMA.upgrade(databases[0])
+        try:
+            works = [work for number in range(2 * ROUNDS) for work in requested(number, f"host{number}")]
+            await databases[0].write(all_of(tuple(works)))
+            begun = await databases[0].write(begin_moves("me", limits))
+            for number in range(ROUNDS):
+                pair = begun[2 * number : 2 * number + 2]
+                taken = await asyncio.gather(
+                    *(
+                        database.write(
+                            take_target(
+                                move=move,
+                                selection=selection(f"target{number}"),
+                                alternates=(),
+                                run="r",
+                                at=NOW,
+                                limits=limits,
+                            )
+                        )
+                        for database, move in zip(databases, pair, strict=True)
+                    )
+                )
+                assert sorted(map(str, taken)) == ["None", "True"]
+        finally:
+            for database in databases:
+                await database.close()
+
+    asyncio.run(run())

@@ -3,8 +3,8 @@
 A move begins when a conductor takes it for the first time: from then on its row has an owner, or is in a
 further state, and it counts. It counts until the instance runs on the target, or stays on the source. So the
 rows are the counters, and a conductor that dies takes no count with it. Each transaction that lets a move
-begin, or gives it a target, locks one row of the database before it counts: two conductors at the same moment
-do not exceed a limit together.
+begin, or gives it a target, changes one row of the database before it counts: two conductors at the same
+moment do not exceed a limit together, whichever nodes of a cluster of databases they write to.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from roost.model.move import LIMITED, ON_TARGET, REQUESTED, Move, MoveKind
 from roost.process.options import OptionStruct, option
 from roost.state.cell_database.move_rows import MOVES, move_of
-from roost.state.cell_database.tables import database_identity, moves
+from roost.state.cell_database.tables import move_turns, moves
 from roost.storage import in_batches, one_of, one_of_constants, short_read, transaction
 
 EVACUATION: MoveKind = "evacuate"
@@ -101,7 +101,7 @@ def begin_moves(connection: Connection, owner: str, limits: MoveLimits) -> list[
 
 def hold_limits(connection: Connection) -> None:
     """Let no other transaction of the cell count moves for a limit until this one has ended."""
-    connection.execute(_HOLD).all()
+    connection.execute(_HOLD)
 
 
 _IS_WAITING = moves.c.state == REQUESTED, moves.c.owner.is_(None)
@@ -121,4 +121,4 @@ _BEGIN = (
     .where(moves.c.uuid == sa.bindparam("key"))
     .values(owner=sa.bindparam("new_owner"), owner_epoch=moves.c.owner_epoch + 1)
 )
-_HOLD = sa.select(database_identity.c.id).with_for_update()
+_HOLD = sa.update(move_turns).values(turns=move_turns.c.turns + 1)

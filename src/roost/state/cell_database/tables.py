@@ -166,6 +166,16 @@ moves = sa.Table(
     **EXACT,
 )
 
+move_turns = sa.Table(
+    # One row. Each transaction that counts moves for their limits raises it first, so that they happen one
+    # after another: see `roost.state.cell_database.move_limits`.
+    "move_turns",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("turns", sa.BigInteger, nullable=False),
+    **EXACT,
+)
+
 nodes = sa.Table(
     "nodes",
     metadata,

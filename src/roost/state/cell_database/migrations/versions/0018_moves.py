@@ -53,3 +53,14 @@ def upgrade() -> None:
         if_not_exists=True,
         **EXACT,
     )
+    turns = op.create_table(
+        "move_turns",
+        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("turns", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        if_not_exists=True,
+        **EXACT,
+    )
+    connection = op.get_bind()
+    if connection.scalar(sa.select(sa.func.count()).select_from(turns)) == 0:
+        connection.execute(sa.insert(turns), {"id": 1, "turns": 0})
