@@ -1,4 +1,4 @@
-"""``roost instance``: requests, lists, watches and deletes instances, and shows their histories."""
+"""``roost instance``: requests, lists, watches, moves and deletes instances, and shows their histories."""
 
 import re
 import sys
@@ -11,6 +11,7 @@ import click
 from roost.cli.command_group import CommandGroup
 from roost.cli.host import warn_of_cells
 from roost.cli.instance_history import print_history
+from roost.cli.move_steps import follow_move
 from roost.cli.numbers import Number, WholeNumber
 from roost.cli.options import key_lists, key_values, watched, watching
 from roost.cli.output import (
@@ -37,7 +38,7 @@ NOT_FOUND = 404
 
 @click.group(cls=CommandGroup)
 def instance() -> None:
-    """Ask for instances, list, show, watch and delete them, and tell their histories.
+    """Ask for instances, list, show, watch, move and delete them, and tell their histories.
 
     INSTANCE is a uuid, four or more of its first characters, or a name, if no other instance has it.
 
@@ -209,6 +210,36 @@ def history(conductor: ServiceClient, name: str, as_json: bool) -> None:
         print_json(found)
     else:
         print_history(found)
+
+
+@instance.command(epilog="Example: roost instance migrate web-1 --host host-0002 --wait")
+@click.argument("name", metavar="INSTANCE")
+@click.option("--host", help="The host that it is to move to; without it the scheduler chooses one.")
+@click.option(
+    "--confirm/--no-confirm",
+    default=True,
+    show_default=True,
+    help="Confirm the move as soon as the instance runs there, or let it wait for `roost move`.",
+)
+@click.option("--wait", is_flag=True, help="Print the steps as they happen, until it has moved or stays.")
+@action_as_json
+@with_conductor
+def migrate(
+    conductor: ServiceClient, name: str, host: str | None, confirm: bool, wait: bool, as_json: bool
+) -> None:
+    """Have an instance move to another host of its cell. Prints the uuid of the move.
+
+    Its guest is stopped on the way. If no host can take it, it stays where it is: with --wait the exit status
+    is 1 then.
+    """
+    body = {"host": host, "confirm": confirm}
+    begun = conductor.ask("POST", f"{PATH}/{part_of_path(uuid_of(conductor, name))}/migrate", body)
+    if wait:
+        follow_move(conductor, begun["uuid"], as_json)
+    elif as_json:
+        print_json(begun)
+    else:
+        click.echo(begun["uuid"])
 
 
 @instance.command("give-up", epilog="Example: roost instance give-up UUID --evidence 'rack 7 burned'")

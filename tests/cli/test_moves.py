@@ -1,0 +1,150 @@
+"""`roost instance migrate` and `roost move`, as commands beside a system whose hosts are simulated."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from support.processes import RoostUp, run_roost
+from support.waiting import wait_for
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+SERVED = (
+    "requested",
+    "preparing",
+    "stopping",
+    "stopped",
+    "starting",
+    "switched",
+    "cleaning",
+    "freeing",
+    "done",
+)
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RoostUp]:
+    with RoostUp(tmp_path_factory.mktemp("up") / "data", ("--hosts", "3", "--cells", "1")) as server:
+        server.wait_until_up()
+        yield server
+
+
+@pytest.fixture
+def run(up: RoostUp, monkeypatch: pytest.MonkeyPatch) -> Run:
+    # A line of a table is not folded then.
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        return run_roost(*command, "--url", f"http://127.0.0.1:{up.port}")
+
+    return run
+
+
+@pytest.fixture
+def instance(run: Run) -> Iterator[str]:
+    """The uuid of an instance that runs."""
+    done = run("instance", "create", "--vcpus", "1", "--wait")
+    uuid, state, _ = done.stdout.splitlines()[-1].split()
+    assert state == "active", done.stdout
+    yield uuid
+    assert run("instance", "delete", uuid).returncode == 0
+
+
+def read(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def host_of(run: Run, instance: str) -> str:
+    return str(read(run("instance", "show", instance, "--json"))["host"])
+
+
+def state_of(run: Run, move: str) -> str:
+    return str(read(run("move", "show", move, "--json"))["state"])
+
+
+def test_an_instance_is_migrated_and_its_steps_are_told_as_they_happen(run: Run, instance: str) -> None:
+    before = host_of(run, instance)
+    done = run("instance", "migrate", instance, "--wait")
+    assert done.returncode == 0, done.stderr
+    after = host_of(run, instance)
+    assert after != before
+    told = [line.split("  ") for line in done.stdout.splitlines()]
+    assert [line[1] for line in told] == [*SERVED]
+    assert [line[2:] for line in told if len(line) > 2] == [[after]]
+    [move] = read(run("move", "list", "--instance", instance, "--json"))["moves"]
+    assert (move["source_host"], move["target_host"], move["state"]) == (before, after, "done")
+    assert run("move", "list", "--under-way", "--quiet").stdout == ""
+    line = next(line for line in run("move", "list").stdout.splitlines() if instance in line)
+    assert all(word in line for word in (move["uuid"], "migrate", "done", before, after))
+    shown = run("move", "show", instance).stdout
+    assert all(word in shown for word in (move["uuid"], "preparing", after)), shown
+    history = run("instance", "history", instance).stdout
+    heading = next(line for line in history.splitlines() if " migrate: success" in line)
+    assert "by admin" in heading
+    event = next(line for line in history.splitlines() if "move 2" in line)
+    assert "moved" in event and after in event
+    kinds = [
+        each["kind"] for each in json.loads(run("events", "--instance", instance, "--json").stdout)["events"]
+    ]
+    assert [each for each in kinds if "mov" in each] == ["instance_moving", "instance_moved"]
+
+
+def test_a_move_that_waits_is_reverted_or_confirmed(run: Run, instance: str) -> None:
+    before = host_of(run, instance)
+    for word, end in (("revert", "reverted"), ("confirm", "done")):
+        done = run("instance", "migrate", instance, "--no-confirm", "--wait")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-1].endswith("  switched")
+        moved = host_of(run, instance)
+        assert moved != before
+        late = run("move", "abort", instance)
+        assert (late.returncode, "revert the move, or confirm it" in late.stderr) == (1, True)
+        assert read(run("move", word, instance, "--json"))["instance"] == instance
+        wait_for(lambda end=end: state_of(run, instance) == end)
+        assert host_of(run, instance) == (before if word == "revert" else moved)
+    assert " revert: success" in run("instance", "history", instance).stdout
+
+
+def test_an_instance_that_stays_is_told_with_the_reason(run: Run, instance: str) -> None:
+    before = host_of(run, instance)
+    others = {"host-0001", "host-0002", "host-0003"} - {before}
+    try:
+        for host in others:
+            assert run("host", "disable", host, "--reason", "new memory").returncode == 0
+        done = run("instance", "migrate", instance, "--wait")
+        assert done.returncode == 1, done.stdout
+        assert "the instance has not moved: No valid host was found" in done.stderr
+        assert host_of(run, instance) == before
+        refused = run("instance", "migrate", instance, "--host", min(others))
+        assert (refused.returncode, f"{min(others)!r} is disabled: new memory" in refused.stderr) == (1, True)
+    finally:
+        for host in others:
+            run("host", "enable", host)
+    for host, words in (("nowhere", "is not in cell"), (before, f"is on host {before} already")):
+        refused = run("instance", "migrate", instance, "--host", host)
+        assert (refused.returncode, words in refused.stderr) == (1, True), refused.stderr
+
+
+def test_a_move_that_is_not_there_is_told(run: Run, instance: str) -> None:
+    nobody = "00000000-0000-4000-8000-000000000000"
+    for named, words in ((instance[:8], f"instance {instance} has no move"), (nobody, f"no move {nobody}")):
+        refused = run("move", "show", named)
+        assert (refused.returncode, words in refused.stderr) == (1, True), refused.stderr
+
+
+def test_a_request_that_is_sent_again_begins_one_move(up: RoostUp, run: Run, instance: str) -> None:
+    with up.client() as client:
+        headers = {"Idempotency-Key": "once"}
+        path = f"/v1/instances/{instance}/migrate"
+        first = client.post(path, json={}, headers=headers)
+        assert first.status_code == 202, first.text
+        wait_for(lambda: state_of(run, first.json()["uuid"]) == "done")
+        again = client.post(path, json={}, headers=headers)
+        assert (again.json(), again.headers["idempotent-replayed"]) == (first.json(), "true")
+        moves = client.get("/v1/moves", params={"instance": instance}).json()["moves"]
+        assert [each["uuid"] for each in moves] == [first.json()["uuid"]]
