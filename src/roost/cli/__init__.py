@@ -19,7 +19,7 @@ agent, up                                     agents, the whole system in one pr
 Commands that call services:
 
 host, node, cell, drain, aggregate            hosts, their nodes, cells, drains of them, host aggregates
-instance, server_group                        instances, server groups
+instance, move, server_group                  instances, their moves, server groups
 ask                                           requests to the scheduler for hosts
 service, events, audit                        processes, events, the audit of conductors
 status/, top/, fleet_map/                     problems of a cloud, a running service, the map of hosts
@@ -40,6 +40,6 @@ options, numbers                              options and parameter types
 configuration, nova_configuration             options of configuration files, those of nova.conf
 databases, record_sources                     the databases and records that commands read
 output, tables, progress                      printed results, tables as text, progress
-instance_history                              histories of instances as text
+instance_history, move_steps                  histories of instances as text, steps of moves
 reasons_text, bars                            reasons of refusals as text, shares as bars
 """

@@ -34,6 +34,7 @@ from roost.model.spec import RequestedDestination, RequestSpec, Selection
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.process.logs import RequestIds, serving
+from roost.process.metrics import catalogue as metrics
 from roost.scheduler.errors import NoAlternate, NoValidHost, SchedulerError
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
@@ -225,8 +226,7 @@ async def _give_back(context: CellConductorContext, work: OwnedWork[Move], move:
     """
     held = await _handed_back(context, move, await _held(context, move))
     holds = _selection(move.source, held.get(move.instance))
-    end = go_on(move=move, to=FAILED_MOVE, at=context.clock(), holds=holds)
-    await context.write(work.database, end)
+    await _end(context, work, move, FAILED_MOVE, holds)
 
 
 async def _exchange(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
@@ -245,7 +245,19 @@ async def _free(context: CellConductorContext, work: OwnedWork[Move], move: Move
     freeing = await free_claims(context, (move.uuid,))
     for error in freeing.refused.values():
         raise error
-    await context.write(work.database, go_on(move=move, to=move.ends_as or DONE, at=context.clock()))
+    await _end(context, work, move, move.ends_as or DONE)
+
+
+async def _end(
+    context: CellConductorContext,
+    work: OwnedWork[Move],
+    move: Move,
+    to: str,
+    holds: Selection | None = None,
+) -> None:
+    """Let a move end in a state. ``holds``: the claim of the instance from then on; None: as before."""
+    if await context.write(work.database, go_on(move=move, to=to, at=context.clock(), holds=holds)):
+        metrics.INSTANCE_MOVES.labels(move.kind, to).inc()
 
 
 _STEPS: Mapping[str, Callable[[CellConductorContext, MoveQueue, Move], Awaitable[None]]] = {

@@ -344,6 +344,21 @@ MOVES: Final = Counter(
         ),
     ),
 )
+INSTANCE_MOVES: Final = Counter(
+    "roost_cell_instance_moves_total",
+    "Migrations, resizes and evacuations of instances that have ended.",
+    "Ask `roost move list` for the reasons of those that `failed`. Moves of instances that were deleted "
+    "meanwhile are not counted.",
+    (
+        Label("kind", "`migrate`, `resize` or `evacuate`.", ("migrate", "resize", "evacuate")),
+        Label(
+            "outcome",
+            "`done`: the instance is on the target. `reverted`: it went there and back. `failed`: it has "
+            "stayed where it was.",
+            ("done", "reverted", "failed"),
+        ),
+    ),
+)
 BUILD_REQUESTS: Final = Gauge(
     "roost_conductor_requests_in_progress",
     "Build requests that are accepted and whose instances are not in their cells yet.",
