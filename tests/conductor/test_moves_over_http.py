@@ -1,13 +1,17 @@
 """Moves over HTTP: asked for, listed, shown, confirmed, reverted, aborted; refusals say why."""
 
 import asyncio
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, get_args
 
 import httpx
+import pytest
 
 from roost.conductor.agent_endpoint.sessions import OpenSession, free_all_sessions
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
-from roost.model.move import CLEANING, PREPARING, REQUESTED, SWITCHED, UNDOING
+from roost.model.move import CLEANING, PREPARING, REQUESTED, SWITCHED, UNDOING, MoveKind
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import start_counting, stop_counting
 from roost.state.cell_database import move_reports
 from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.host_work import hosts_with_orders
@@ -73,6 +77,13 @@ class Cloud:
         await self.now.step()
 
 
+@pytest.fixture
+def counting() -> Iterator[None]:
+    start_counting(metrics.CATALOGUE)
+    yield
+    stop_counting()
+
+
 def playing(directory, play: Any) -> None:
     async def run() -> None:
         async with api(directory) as (now, client):
@@ -84,7 +95,7 @@ def playing(directory, play: Any) -> None:
     asyncio.run(run())
 
 
-def test_an_instance_is_migrated_and_its_move_shown_with_its_steps(tmp_path) -> None:
+def test_an_instance_is_migrated_and_its_move_shown_with_its_steps(tmp_path, counting) -> None:
     async def play(cloud: Cloud) -> None:
         before = await cloud.shown()
         answer = await cloud.migrate()
@@ -100,6 +111,7 @@ def test_an_instance_is_migrated_and_its_move_shown_with_its_steps(tmp_path) -> 
         assert moved["state"] == CLEANING
         await cloud.destroy(1, before["host"])
         ended, after = await cloud.move(uuid), await cloud.shown()
+        assert metrics.INSTANCE_MOVES.labels("migrate", "done").value == 1
         assert (ended["state"], ended["reason"]) == ("done", None)
         assert (after["host"], after["attempt"], after["move"]) == (moved["target_host"], 2, None)
         assert after["host"] != before["host"]
@@ -114,6 +126,11 @@ def test_an_instance_is_migrated_and_its_move_shown_with_its_steps(tmp_path) -> 
         assert (own["move"], own["host"]) == (None, None)
 
     playing(tmp_path, play)
+
+
+def test_each_kind_of_move_is_counted() -> None:
+    kind = metrics.INSTANCE_MOVES.described_labels[0]
+    assert kind.values == get_args(MoveKind)
 
 
 def test_a_move_waits_to_be_confirmed_or_reverted_and_each_word_may_be_repeated(tmp_path) -> None:
