@@ -6,8 +6,11 @@ from typing import Any, get_args
 
 import httpx
 import pytest
+from oslo_policy.policy import RuleDefault
 
 from roost.conductor.agent_endpoint.sessions import OpenSession, free_all_sessions
+from roost.conductor.http import default_rules
+from roost.conductor.moves.operations import MOVE_RULES
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.model.move import CLEANING, PREPARING, REQUESTED, SWITCHED, UNDOING, MoveKind
 from roost.process.metrics import catalogue as metrics
@@ -17,6 +20,8 @@ from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.host_work import hosts_with_orders
 from roost.state.cell_database.moves import begin_move
 from roost.storage import Database, DatabaseUnavailable, OutcomeUnknown
+from roost.web.auth.rules import PolicyRules
+from roost.web.policy import PROJECT_WRITER
 from support.conducting import NOW, Conductors
 from support.conductor_api import ADMIN, OTHER, TOKEN, api, asked_for, detail
 from support.works import is_of
@@ -271,6 +276,44 @@ def test_moves_are_for_administrators(tmp_path) -> None:
                 assert (await cloud.ask(method, path, body, **headers)).status_code == 403, path
 
     playing(tmp_path, play)
+
+
+def test_a_project_that_may_move_its_instances_sees_neither_hosts_nor_others(tmp_path) -> None:
+    allowed = [
+        RuleDefault(each.name, PROJECT_WRITER if each.name in MOVE_RULES else each.check_str)
+        for each in default_rules()
+    ]
+
+    async def run() -> None:
+        async with api(tmp_path, rules=PolicyRules(allowed, None, True)) as (now, client):
+            [mine] = await asked_for(client, 1)
+            [theirs] = await asked_for(client, 1, OTHER)
+            await now.settle()
+            moves = {}
+            for instance, headers in ((mine, TOKEN), (theirs, OTHER)):
+                answer = await client.post(f"/v1/instances/{instance}/migrate", json={}, headers=headers)
+                assert answer.status_code == 202, answer.text
+                moves[instance] = answer.json()["uuid"]
+                other = OTHER if headers is TOKEN else TOKEN
+                refused = await client.post(f"/v1/instances/{instance}/migrate", json={}, headers=other)
+                assert refused.status_code == 404
+            await now.step()
+            page = (await client.get("/v1/moves")).json()
+            one = (await client.get(f"/v1/moves/{moves[mine]}")).json()
+            assert [each["uuid"] for each in page["moves"]] == [moves[mine]]
+            for shown in (page["moves"][0], one):
+                assert (shown["instance"], shown["state"], shown["user_id"]) == (mine, PREPARING, None)
+            steps = [(each["state"], each["host"]) for each in one["steps"]]
+            assert steps == [(REQUESTED, None), (PREPARING, None)]
+            assert not [name for name in ("node-", "cell1", "cell2") if name in f"{page}{one}"]
+            assert (await client.get("/v1/moves", params={"host": "a"})).status_code == 403
+            for method, path in (("GET", ""), ("POST", "/abort"), ("POST", "/confirm"), ("POST", "/revert")):
+                refused = await client.request(method, f"/v1/moves/{moves[theirs]}{path}")
+                assert refused.status_code == 404, path
+            aborted = await client.post(f"/v1/moves/{moves[mine]}/abort")
+            assert (aborted.status_code, aborted.json()["reason"]) == (202, None)
+
+    asyncio.run(run())
 
 
 def test_moves_wait_for_processes_of_earlier_versions(tmp_path) -> None:

@@ -40,7 +40,14 @@ ASKED: dict[str, tuple[str, Any, Any]] = {
 }
 """A request of each operation that creates something, and another body of it."""
 
-ELSEWHERE = {"/v1/cells", "/v1/hosts/{host}/move", "/v1/instances/{uuid}/migrate"}
+ELSEWHERE = {
+    "/v1/cells",
+    "/v1/hosts/{host}/evacuate",
+    "/v1/hosts/{host}/move",
+    "/v1/instances/{uuid}/evacuate",
+    "/v1/instances/{uuid}/migrate",
+    "/v1/instances/{uuid}/resize",
+}
 """Operations that need more: see test_places_over_http, test_hosts_over_http and test_moves_over_http."""
 
 SECRET = {"/v1/hosts", "/v1/hosts/{host}/token"}

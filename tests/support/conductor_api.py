@@ -8,6 +8,7 @@ import httpx
 from roost.conductor.http import create_app
 from roost.conductor.neighbours import Neighbours
 from roost.web.auth import NoAuth
+from roost.web.auth.rules import PolicyRules
 from support.conducting import Conductors, conducting
 
 FLAVOR = {"vcpus": 1, "memory_mb": 0}
@@ -20,10 +21,10 @@ OPERATOR = {"X-Auth-Token": "olga:project", "X-Roles": "admin"}
 
 
 @asynccontextmanager
-async def api(directory, neighbours: Neighbours | None = None):
+async def api(directory, neighbours: Neighbours | None = None, rules: PolicyRules | None = None):
     async with conducting(directory) as now:
         rooms = (now.super, now.requests, now.aggregates, now.groups, now.placement, NoAuth())
-        app = create_app(*rooms, neighbours=neighbours)
+        app = create_app(*rooms, rules, neighbours=neighbours)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=TOKEN) as client:
             yield now, client
