@@ -28,7 +28,7 @@ def every_instance(http: httpx.Client, conductor: str) -> dict[str, dict[str, An
 
 
 def settled(http: httpx.Client, conductor: str, books: Books, seconds: float) -> dict[str, dict[str, Any]]:
-    """All instances, once nobody has work with one of them.
+    """All instances, once nobody has work with one of them. Moves that wait for a word are confirmed.
 
     After ``seconds`` without, they are returned as they are: the comparison says what is not settled.
     """
@@ -41,10 +41,26 @@ def settled(http: httpx.Client, conductor: str, books: Books, seconds: float) ->
             if until.passed:
                 raise
         else:
-            is_quiet = all(each["state"] in SETTLED for each in shown.values())
+            moving = [each["move"] for each in shown.values() if each.get("move") is not None]
+            for move in moving:
+                # One that is not that far yet is a 409.
+                http.post(f"{conductor}/v1/moves/{move}/confirm")
+            is_quiet = not moving and all(each["state"] in SETTLED for each in shown.values())
             if (is_quiet and not books.deleted & shown.keys()) or until.passed:
                 return shown
         time.sleep(0.5)
+
+
+def ended_moves(http: httpx.Client, conductor: str) -> Counter[str]:
+    """How many moves have ended in each state."""
+    ended: Counter[str] = Counter()
+    params: dict[str, str] = {"limit": "1000", "under_way": "false"}
+    while True:
+        page = http.get(f"{conductor}/v1/moves", params=params).raise_for_status().json()
+        ended.update(each["state"] for each in page["moves"])
+        if page["next"] is None:
+            return ended
+        params["marker"] = page["next"]
 
 
 def states(shown: Collection[dict[str, Any]]) -> Counter[str]:

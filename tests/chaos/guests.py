@@ -43,6 +43,8 @@ else:
     from roost.compute.provider_tree import ProviderTree
 
 STARTED = "started"
+STOPPED = "stopped"
+"""A move has stopped it; its disks are there."""
 ENDED = "ended"
 FOLDER = "ROOST_TEST_GUESTS"
 """The environment variable that names the folder of the files."""
@@ -63,7 +65,7 @@ FAILURES = 0.15
 
 
 class Event(NamedTuple):
-    """A guest was started or ended."""
+    """A guest was started, stopped or ended."""
 
     at: float
     event: str
@@ -79,7 +81,10 @@ class WitnessedDriver:
         self._host = host
         self._script = script
         self._facts = SimulatedDriver(host, script)
-        self._running = {instance: each.attempt for instance, each in running(events_of(folder, host.name))}
+        told = events_of(folder, host.name)
+        self._running = {instance: each.attempt for instance, each in running(told)}
+        last = {each.instance: each for each in told}
+        self._stopped = {uuid: each.attempt for uuid, each in last.items() if each.event == STOPPED}
         self._file = os.open(folder / host.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def nodes(self) -> Mapping[str, str] | None:
@@ -112,10 +117,21 @@ class WitnessedDriver:
         self._write(STARTED, instance.uuid, instance.attempt)
         self._running[instance.uuid] = instance.attempt
 
+    async def stop(self, instance: str) -> None:
+        if instance not in self._stopped:
+            self._write(STOPPED, instance, self._running[instance])
+            self._stopped[instance] = self._running.pop(instance)
+
+    async def start_again(self, instance: Instance) -> None:
+        if instance.uuid not in self._running:
+            self._write(STARTED, instance.uuid, self._stopped[instance.uuid])
+            self._running[instance.uuid] = self._stopped.pop(instance.uuid)
+
     async def destroy(self, instance: str) -> None:
-        attempt = self._running.pop(instance, None)
-        if attempt is not None:
-            self._write(ENDED, instance, attempt)
+        for there in (self._running, self._stopped):
+            attempt = there.pop(instance, None)
+            if attempt is not None:
+                self._write(ENDED, instance, attempt)
 
     def _write(self, event: str, instance: str, attempt: int) -> None:
         os.write(self._file, f"{time.monotonic():.6f} {event} {instance} {attempt}\n".encode())
@@ -158,7 +174,7 @@ def overlaps(events: Collection[Event]) -> list[str]:
     found = []
     for each in events:
         guests = there[each.instance]
-        if each.event == ENDED:
+        if each.event != STARTED:
             guests.pop(each.host, None)
             continue
         found += [f"instance {each.instance} ran at a time: {other} and {each}" for other in guests.values()]

@@ -1,4 +1,4 @@
-"""Users: they ask for instances, look at them, and delete them at any moment, over HTTP."""
+"""Users: they ask for instances, look at them, move them, and delete them at any moment, over HTTP."""
 
 import random
 import threading
@@ -18,24 +18,29 @@ LOST = (502, 503, 504)
 
 
 class User:
-    """Does what its seed says: asks for instances until ``most`` are its own, deletes some, looks at some.
+    """Does what its seed says: asks for instances until ``most`` are its own, deletes, moves, looks at some.
 
-    ``urls``: of conductors, one of which it asks at a time.
+    ``urls``: of conductors, one of which it asks at a time. ``moves``: whether it moves instances.
     """
 
-    def __init__(self, books: Books, name: str, urls: Sequence[str], most: int = 20) -> None:
+    def __init__(
+        self, books: Books, name: str, urls: Sequence[str], most: int = 20, moves: bool = True
+    ) -> None:
         self._books = books
         self._name = name
         self._urls = urls
         self._most = most
+        self._weights = (5, 4, 2, 3, 3) if moves else (5, 4, 2, 0, 0)
         self._draw = random.Random(name)
         self._mine: list[str] = []
+        self._moves: list[str] = []
         self._numbers = 0
 
     def run(self, http: httpx.Client, stop: threading.Event) -> None:
         """Act until told to stop."""
         while not stop.is_set():
-            act = self._draw.choices((self._ask, self._delete, self._look), (5, 4, 2))[0]
+            acts = (self._ask, self._delete, self._look, self._move, self._settle)
+            act = self._draw.choices(acts, self._weights)[0]
             try:
                 act(http, self._draw.choice(self._urls))
             except httpx.TransportError as error:
@@ -95,6 +100,23 @@ class User:
             mine = [uuid for uuid in self._mine if uuid not in self._books.perhaps_deleted]
         if mine:
             self._asked(http, "GET", f"{url}/v1/instances/{self._draw.choice(mine)}", 200, LOST)
+
+    def _move(self, http: httpx.Client, url: str) -> None:
+        """Move an instance, which may not be there yet, or not any more."""
+        if not self._mine:
+            return
+        uuid, confirm = self._draw.choice(self._mine), self._draw.random() < 0.6
+        path = f"{url}/v1/instances/{uuid}/migrate"
+        answer = self._asked(http, "POST", path, 202, (*LOST, 404, 409), json={"confirm": confirm})
+        if answer is not None and not confirm:
+            self._moves.append(answer.json()["uuid"])
+
+    def _settle(self, http: httpx.Client, url: str) -> None:
+        """Confirm or revert a move, which may not be that far."""
+        if self._moves:
+            move = self._moves.pop(self._draw.randrange(len(self._moves)))
+            word = self._draw.choice(("confirm", "revert", "revert", "abort"))
+            self._asked(http, "POST", f"{url}/v1/moves/{move}/{word}", 202, (*LOST, 404, 409))
 
     def _asked(
         self, http: httpx.Client, method: str, url: str, good: int, lost: Sequence[int], **more: Any

@@ -43,7 +43,9 @@ def test_processes_are_exchanged_one_by_one_under_load_and_back(tmp_path: Path, 
         started(servers, "postgresql") as server,
         cloud(tmp_path, server, hosts=18, agents=1, seed="rolling", source=source) as made,
     ):
-        load = Load([User(books, f"rolling.{number}", made.conductors) for number in range(2)], HEADERS)
+        # Processes of the earlier Roost know no moves, and one that is under way would not be finished.
+        users = [User(books, f"rolling.{number}", made.conductors, moves=False) for number in range(2)]
+        load = Load(users, HEADERS)
         live(books, made)
         made.source = None
         made.upgrade("--rolling")
