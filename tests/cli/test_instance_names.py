@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from roost.cli.connection import ServiceConnection
-from roost.cli.instance import uuid_of
+from roost.cli.instance_names import uuid_of
 from roost.cli.service_client import RequestRefused, ServiceClient
 
 INSTANCES = {

@@ -110,6 +110,28 @@ def test_a_move_that_waits_is_reverted_or_confirmed(run: Run, instance: str) -> 
     assert " revert: success" in run("instance", "history", instance).stdout
 
 
+def test_an_instance_is_resized_and_goes_back_to_its_size(run: Run, instance: str) -> None:
+    def vcpus() -> int:
+        claim = read(run("instance", "show", instance, "--json"))["claim"]
+        return sum(amounts.get("VCPU", 0) for amounts in claim.values())
+
+    done = run("instance", "resize", instance, "--vcpus", "2", "--memory-mb", "0", "--wait")
+    assert (done.returncode, done.stdout.splitlines()[-1][-8:]) == (0, "switched"), done.stderr
+    assert vcpus() == 2
+    assert run("move", "revert", instance).returncode == 0
+    wait_for(lambda: state_of(run, instance) == "reverted")
+    assert vcpus() == 1
+
+
+def test_a_host_that_lives_is_not_evacuated(run: Run, instance: str) -> None:
+    host, words = host_of(run, instance), "has not been silent for long enough"
+    refused = run("instance", "evacuate", instance, "--evidence", "fire")
+    assert (refused.returncode, words in refused.stderr) == (1, True), refused.stderr
+    refused = run("host", "evacuate", host, "--evidence", "fire")
+    assert refused.returncode == 1
+    assert f"instance {instance} is not evacuated: the agent of host {host} {words}" in refused.stdout
+
+
 def test_an_instance_that_stays_is_told_with_the_reason(run: Run, instance: str) -> None:
     before = host_of(run, instance)
     others = {"host-0001", "host-0002", "host-0003"} - {before}

@@ -19,7 +19,7 @@ agent, up                                     agents, the whole system in one pr
 Commands that call services:
 
 host, node, cell, drain, aggregate            hosts, their nodes, cells, drains of them, host aggregates
-instance, move, server_group                  instances, their moves, server groups
+instance, instance_moves, move, server_group  instances, their moves, server groups
 ask                                           requests to the scheduler for hosts
 service, events, audit                        processes, events, the audit of conductors
 status/, top/, fleet_map/                     problems of a cloud, a running service, the map of hosts
@@ -41,5 +41,6 @@ configuration, nova_configuration             options of configuration files, th
 databases, record_sources                     the databases and records that commands read
 output, tables, progress                      printed results, tables as text, progress
 instance_history, move_steps                  histories of instances as text, steps of moves
+instance_names                                instances by their names
 reasons_text, bars                            reasons of refusals as text, shares as bars
 """

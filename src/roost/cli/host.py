@@ -190,6 +190,29 @@ def drain(
     return tell_left(conductor, {"host": name, "cell": found["cell"]}, wait, as_json, {"host": name})
 
 
+@host.command(epilog="Example: roost host evacuate rack1-01 --evidence 'rack 7 burned'")
+@click.argument("name", metavar="HOST")
+@click.option("--evidence", required=True, help="How it is known that no guest runs there.")
+@action_as_json
+@with_conductor
+def evacuate(conductor: ServiceClient, name: str, evidence: str, as_json: bool) -> None:
+    """Have all instances of a host that is dead run on other hosts of its cell. Prints their moves.
+
+    A host that is cut off runs on, and its instances would run twice: make sure that it is dead. Its agent
+    must have been silent for a minute. Exit status 1: some cannot be evacuated now, for the reasons printed.
+    """
+    answer = conductor.ask("POST", f"/v1/hosts/{part_of_path(name)}/evacuate", {"evidence": evidence})
+    if as_json:
+        print_json(answer)
+    else:
+        rows = [(each["uuid"], each["instance"], each["state"]) for each in answer["moves"]]
+        print_table(("uuid", "instance", "state"), rows)
+        for uuid, reason in answer["refused"].items():
+            note(f"instance {uuid} is not evacuated: {reason}")
+    if answer["refused"]:
+        raise SystemExit(1)
+
+
 @host.command(epilog="Example: roost host move rack1-01 --to cell2")
 @click.argument("name", metavar="HOST")
 @click.option("--to", required=True, metavar="CELL", help="The cell that it goes to.")

@@ -1,6 +1,5 @@
 """``roost instance``: requests, lists, watches, moves and deletes instances, and shows their histories."""
 
-import re
 import sys
 import time
 from collections.abc import Mapping
@@ -11,7 +10,8 @@ import click
 from roost.cli.command_group import CommandGroup
 from roost.cli.host import warn_of_cells
 from roost.cli.instance_history import print_history
-from roost.cli.move_steps import follow_move
+from roost.cli.instance_moves import INSTANCE_MOVES
+from roost.cli.instance_names import uuid_of
 from roost.cli.numbers import Number, WholeNumber
 from roost.cli.options import key_lists, key_values, watched, watching
 from roost.cli.output import (
@@ -212,36 +212,6 @@ def history(conductor: ServiceClient, name: str, as_json: bool) -> None:
         print_history(found)
 
 
-@instance.command(epilog="Example: roost instance migrate web-1 --host host-0002 --wait")
-@click.argument("name", metavar="INSTANCE")
-@click.option("--host", help="The host that it is to move to; without it the scheduler chooses one.")
-@click.option(
-    "--confirm/--no-confirm",
-    default=True,
-    show_default=True,
-    help="Confirm the move as soon as the instance runs there, or let it wait for `roost move`.",
-)
-@click.option("--wait", is_flag=True, help="Print the steps as they happen, until it has moved or stays.")
-@action_as_json
-@with_conductor
-def migrate(
-    conductor: ServiceClient, name: str, host: str | None, confirm: bool, wait: bool, as_json: bool
-) -> None:
-    """Have an instance move to another host of its cell. Prints the uuid of the move.
-
-    Its guest is stopped on the way. If no host can take it, it stays where it is: with --wait the exit status
-    is 1 then.
-    """
-    body = {"host": host, "confirm": confirm}
-    begun = conductor.ask("POST", f"{PATH}/{part_of_path(uuid_of(conductor, name))}/migrate", body)
-    if wait:
-        follow_move(conductor, begun["uuid"], as_json)
-    elif as_json:
-        print_json(begun)
-    else:
-        click.echo(begun["uuid"])
-
-
 @instance.command("give-up", epilog="Example: roost instance give-up UUID --evidence 'rack 7 burned'")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--evidence", required=True, help="How it is known that no guest of it runs.")
@@ -257,6 +227,10 @@ def give_up(conductor: ServiceClient, name: str, evidence: str, as_json: bool) -
     given_up = conductor.ask("POST", f"/v1/instances/{part_of_path(uuid)}/give-up", {"evidence": evidence})
     if as_json:
         print_json(given_up or {"given_up": uuid})
+
+
+for _command in INSTANCE_MOVES:
+    instance.add_command(_command)
 
 
 def _check_places(conductor: ServiceClient, query: Mapping[str, Any]) -> None:
@@ -301,58 +275,3 @@ def _find(conductor: ServiceClient, uuid: str) -> dict[str, Any]:
         if error.status != NOT_FOUND:
             raise
         return {"uuid": uuid, "state": "gone", "host": None, "reason": None}
-
-
-PATH = "/v1/instances"
-MOST_LISTED = 10
-"""Most instances that an error message lists."""
-
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_PREFIX = re.compile(r"[0-9a-f-]{4,35}", re.IGNORECASE)
-_SHORT = ": of a uuid give four or more characters"
-_FORBIDDEN = 403
-_NOT_FOUND = 404
-_CONFLICT = 409
-
-
-def uuid_of(conductor: ServiceClient, named: str) -> str:
-    """Return the uuid of the one instance with a name, a uuid or the beginning of one.
-
-    Instances of the token's project come first, then all that the token may see. A name precedes the
-    beginning of a uuid.
-
-    Raises:
-        RequestRefused: no instance matches, or several do.
-    """
-    if _UUID.fullmatch(named):
-        return named.lower()
-    looks: list[dict[str, object]] = [{"name": named}]
-    if _PREFIX.fullmatch(named):
-        looks.append({"uuid_prefix": named.lower()})
-    for of_all in (None, True):
-        for look in looks:
-            found = _listed(conductor, {**look, "all_projects": of_all, "limit": MOST_LISTED})
-            if len(found) == 1:
-                return str(found[0]["uuid"])
-            if found:
-                listed = ", ".join(f"{each['uuid']} ({each['state']})" for each in found)
-                more = " or more" if len(found) == MOST_LISTED else ""
-                raise RequestRefused(
-                    _CONFLICT,
-                    f"{len(found)}{more} instances are named {named}: {listed}. Give the uuid of one",
-                )
-    raise RequestRefused(_NOT_FOUND, f"no instance {named!r}{_SHORT if _is_short(named) else ''}")
-
-
-def _is_short(named: str) -> bool:
-    return re.fullmatch("[0-9a-f]{1,3}", named, re.IGNORECASE) is not None
-
-
-def _listed(conductor: ServiceClient, query: dict[str, object]) -> list[dict[str, Any]]:
-    try:
-        found: list[dict[str, Any]] = conductor.ask("GET", PATH, query=query)["instances"]
-        return found
-    except RequestRefused as error:
-        if query["all_projects"] and error.status == _FORBIDDEN:
-            return []
-        raise

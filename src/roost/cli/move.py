@@ -6,7 +6,7 @@ import click
 
 from roost.cli.command_group import CommandGroup
 from roost.cli.host import warn_of_cells
-from roost.cli.instance import uuid_of
+from roost.cli.instance_names import uuid_of
 from roost.cli.move_steps import HEADER, PATH, step_rows
 from roost.cli.numbers import WholeNumber
 from roost.cli.options import watched, watching
@@ -28,8 +28,8 @@ NOT_FOUND = 404
 def move() -> None:
     """List and show moves of instances to other hosts; confirm, revert and abort them.
 
-    `roost instance migrate` begins one. MOVE is its uuid, or an instance as `roost instance` takes it, by
-    which its newest move is meant.
+    `roost instance migrate`, `resize` and `evacuate` begin them. MOVE is the uuid of one, or an
+    instance as `roost instance` takes it, by which its newest move is meant.
 
     Exit status: 0 done, 1 refused, 2 could not run.
     """

@@ -7,7 +7,7 @@ import click
 
 from roost.cli.output import print_json, text_of
 from roost.cli.service_client import ServiceClient, part_of_path
-from roost.model.move import DELETED, ENDED, FAILED_MOVE, SWITCHED
+from roost.model.move import CLEANING, DELETED, ENDED, FAILED_MOVE, SWITCHED
 
 PATH = "/v1/moves"
 
@@ -26,7 +26,7 @@ def step_rows(move: dict[str, Any]) -> list[tuple[str, str, str, str]]:
 
 
 def follow_move(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
-    """Print the steps of a move as they happen, until it has ended or waits to be confirmed.
+    """Print the steps of a move as they happen, until it has ended, or waits for somebody or a dead host.
 
     JSON: the whole move at each change. Exits with status 1 if the instance has stayed where it was.
     """
@@ -39,9 +39,16 @@ def follow_move(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
             for row in step_rows(move)[told:]:
                 click.echo("  ".join(part for part in row if part))
         told = len(move["steps"])
-        if move["state"] in ENDED or (move["state"] == SWITCHED and not move["confirm"]):
+        if _is_over(move):
             break
         time.sleep(LOOK_SECONDS)
     if move["state"] in (FAILED_MOVE, DELETED):
         click.echo(f"roost: the instance has not moved: {move['reason']}", err=True)
         raise SystemExit(1)
+
+
+def _is_over(move: dict[str, Any]) -> bool:
+    """Return whether nothing is left to wait for: a host that is dead destroys nothing before it is back."""
+    state = move["state"]
+    waits = (state == SWITCHED and not move["confirm"]) or (state == CLEANING and move["kind"] == "evacuate")
+    return waits or state in ENDED
