@@ -258,6 +258,33 @@ def test_a_deletion_wins_in_each_state(state):
             cloud.finish()
 
 
+@pytest.mark.parametrize("state", [REQUESTED, PREPARING, STOPPING, STOPPED, RETRYING])
+def test_an_aborted_move_leaves_the_instance_running_where_it_is(state):
+    ends = set()
+    for seed in range(4):
+        with cloud_of_one(seed=seed) as cloud:
+            if state == RETRYING:
+                cloud.fail(ONE, 2)
+            before = cloud.row(ONE)
+            move = cloud.migrate(ONE)
+            cloud.wait_for_move(move, state)
+            cloud.abort(move)
+            ended = cloud.wait_for_move(move, FAILED_MOVE, DONE)
+            ends.add(ended.state)
+            if ended.state == FAILED_MOVE:
+                assert "aborted the move" in ended.reason
+                row = cloud.row(ONE)
+                assert (row.host, row.attempt, row.move) == (before.host, 1, None)
+                assert cloud.placement.held(ONE).allocations == before.selection.allocations
+                # It can move again.
+                cloud.wait_for_move(cloud.migrate(ONE), DONE)
+            else:
+                # The target was told to start the guest before the word came.
+                assert isinstance(cloud.answers[-1], MoveRefused)
+            cloud.finish()
+    assert FAILED_MOVE in ends, "no word came in time"
+
+
 @pytest.mark.parametrize("state", [PREPARING, STOPPED, SWITCHED, RESUMING, DISCARDING])
 @pytest.mark.parametrize("whose", ["source", "target"])
 def test_an_agent_that_dies_in_the_middle_goes_on_when_it_is_back(whose, state):

@@ -11,7 +11,7 @@ from roost.agent.protocol.questions import Call
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
 from roost.conductor.backoff import CarryOptions
 from roost.conductor.history.timeline import actions_of
-from roost.conductor.moves.requests import find_move, request_move, settle_move
+from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
 from roost.conductor.words.departures import empty_subjects
@@ -118,6 +118,12 @@ class Settle(Call[Move | MoveRefused | None], frozen=True):
     confirm: bool
 
 
+class Abort(Call[Move | MoveRefused | None], frozen=True):
+    """An operator aborts a move."""
+
+    uuid: str
+
+
 class Refused(Exception):
     """A user has no answer, or an error."""
 
@@ -187,6 +193,8 @@ class ConductorsService:
                 )
             case Settle(uuid, confirm):
                 return await self._moved(self._settled(context, uuid, confirm))
+            case Abort(uuid):
+                return await self._moved(self._aborted(context, uuid))
             case Accept(request):
                 await working.accept(request)
                 return True
@@ -197,6 +205,10 @@ class ConductorsService:
     async def _settled(self, context: Context, uuid: str, confirm: bool) -> Move | MoveRefused | None:
         found = await find_move(context, self._world.cells, uuid)
         return None if found is None else await settle_move(context, found[0], uuid, confirm=confirm)
+
+    async def _aborted(self, context: Context, uuid: str) -> Move | MoveRefused | None:
+        found = await find_move(context, self._world.cells, uuid)
+        return None if found is None else await stop_move(context, found[0], uuid, OPERATOR.user_id)
 
     async def _moved(self, answer: Coroutine[Any, Any, Move | MoveRefused | None]) -> Any:
         try:
@@ -348,6 +360,9 @@ class CloudWorld(World):
             move, confirms = f"move{number}-{uuid}", random.random() < 0.5
             flavor = random.choice((None, None, spec(random.choice((1, 2))).flavor))
             answer = await self._ask_again(Migrate(move, uuid, confirms, flavor=flavor))
+            if isinstance(answer, Move) and random.random() < 0.2:
+                await context.sleep(random.choice((0.0, 0.1, 0.5, 2.0)))
+                await self._ask_again(Abort(move), tries=2)
             if not isinstance(answer, Move) or confirms:
                 continue
             await context.sleep(random.choice((5.0, 20.0, 40.0)))

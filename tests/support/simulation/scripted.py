@@ -7,7 +7,7 @@ from roost.model.instance import BuildRequest, Instance
 from roost.model.move import Move
 from roost.model.spec import ServerGroup
 from support.clouds import spec
-from support.simulation.cloud_world import CONDUCTORS, Accept, CloudWorld, Delete, Migrate, Settle
+from support.simulation.cloud_world import CONDUCTORS, Abort, Accept, CloudWorld, Delete, Migrate, Settle
 from support.simulation.network import BrokenPromise
 from support.simulation.process import Process
 from support.simulation.world import ACTS, Faults, Kind
@@ -127,6 +127,10 @@ class Scripted(CloudWorld):
     def revert(self, move: str) -> None:
         """An operator reverts a move."""
         self._user.run(f"reverts {move}", self._insist(Settle(move, False)))
+
+    def abort(self, move: str) -> None:
+        """An operator aborts a move."""
+        self._user.run(f"aborts {move} at {self.loop.now}", self._insist(Abort(move)))
 
     def move(self, uuid: str) -> Move:
         """A move, in whatever cell it is."""
