@@ -66,6 +66,12 @@ def test_three_racks(postgresql: Machine) -> None:
     postgresql.run(commands("docs/guides/three-racks.md"))
 
 
+def test_moves(machine: Machine) -> None:
+    shown = machine.run(commands("docs/guides/moves.md"))
+    assert shown.count("0 left") >= 3, shown
+    assert re.search(r"reverted", shown), shown
+
+
 def test_high_availability(machine: Machine) -> None:
     machine.run(commands("docs/guides/high-availability.md"))
 
