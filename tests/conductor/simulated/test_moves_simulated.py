@@ -470,6 +470,21 @@ def test_of_two_owners_of_a_move_the_later_one_counts():
     assert found(a_conductor_comes_back_with_a_target_that_it_claimed_long_ago, faults.NO_MOVE_OWNER)
 
 
+def a_conductor_looks_at_the_claims_of_a_move_that_another_one_has_taken_over(faults, seed):
+    with cloud_of_one(faults, seed, conductors=2) as cloud:
+        cloud.pause_before("holdings", 40.0, "c1-conductor")
+        move = cloud.migrate(ONE, confirms=False)
+        cloud.wait(60.0)
+        cloud.wait_for_move(move, SWITCHED, FAILED_MOVE)
+        cloud.finish()
+
+
+def test_an_owner_that_looks_at_claims_after_the_takeover_of_its_move_gives_nothing_back():
+    play(a_conductor_looks_at_the_claims_of_a_move_that_another_one_has_taken_over)
+    script = a_conductor_looks_at_the_claims_of_a_move_that_another_one_has_taken_over
+    assert found(script, faults.NO_LOOK_AT_OWNERS)
+
+
 def a_claim_comes_after_the_move_has_found_no_host(faults, seed):
     with cloud_of_one(faults, seed, conductors=2) as cloud:
         blocked = cloud.placement.block(keep=cloud.row(ONE).node)

@@ -45,6 +45,7 @@ from roost.state.cell_database.moves import (
     find_moves_wanting_work,
     go_on,
     has_moves_for_conductors,
+    is_owned,
     take_moves,
     take_target,
     way_back,
@@ -59,6 +60,10 @@ ALTERNATES = 2
 
 BUSY_SECONDS = 3.0
 """Seconds until a target is looked for again, if all have as many moves as the limits allow."""
+
+
+class _NotOwned(Exception):
+    """Another conductor owns the move, or it is in another state."""
 
 
 class _TargetsBusy(Exception):
@@ -102,6 +107,8 @@ async def _work_on(context: CellConductorContext, work: MoveQueue, move: Move) -
         # The step may have been written: what is left to do is read again, under another epoch of the owner.
         work.drop([move.uuid])
         raise
+    except _NotOwned:
+        work.drop([move.uuid])
     except _TargetsBusy:
         work.defer(move.uuid, context.monotonic() + BUSY_SECONDS)
     except Exception as error:
@@ -125,10 +132,10 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
     busy = (await context.read(work.database, count_moves())).full_hosts(work.limits)
     if move.to_host in busy:
         raise _TargetsBusy
-    held = await _held(context, move)
+    held = await _held(context, work, move)
     if move.uuid in held:
         # An earlier owner has claimed, and cannot say what.
-        held = await _handed_back(context, move, held)
+        held = await _handed_back(context, work, move, held)
     there = held.get(move.instance)
     if there is None:
         return await _stay(context, work, move, "the instance holds nothing in placement")
@@ -213,34 +220,34 @@ async def _take(
         raise _TargetsBusy
 
 
-async def _stay(context: CellConductorContext, work: OwnedWork[Move], move: Move, reason: str) -> None:
+async def _stay(context: CellConductorContext, work: MoveQueue, move: Move, reason: str) -> None:
     """Take no further target: the instance stays on the source."""
     await context.write(work.database, go_on(move=move, to=way_back(move), at=context.clock(), reason=reason))
 
 
-async def _give_back(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
+async def _give_back(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
     """Give the instance what it held on the source, and end the move.
 
     An instance that has handed over nothing is written too: a claim that an earlier owner of the move is yet
     to make is refused then, as the instance is at another generation.
     """
-    held = await _handed_back(context, move, await _held(context, move))
+    held = await _handed_back(context, work, move, await _held(context, work, move))
     holds = _selection(move.source, held.get(move.instance))
     await _end(context, work, move, FAILED_MOVE, holds)
 
 
-async def _exchange(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
+async def _exchange(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
     """Exchange the claims: the instance gets the source's, the move holds the target's until it is empty."""
-    held = await _held(context, move)
+    held = await _held(context, work, move)
     there, kept = held.get(move.instance), held.get(move.uuid)
     if there is not None and kept is not None and not await _is_on(context, there, move.source):
         await context.placement.write_allocations((_written(kept, there), _written(there, kept)))
-        there = (await _held(context, move)).get(move.instance)
+        there = (await _held(context, work, move)).get(move.instance)
     holds = _selection(move.source, there)
     await context.write(work.database, go_on(move=move, to=DISCARDING, at=context.clock(), holds=holds))
 
 
-async def _free(context: CellConductorContext, work: OwnedWork[Move], move: Move) -> None:
+async def _free(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
     """Free what the move holds, and end it."""
     freeing = await free_claims(context, (move.uuid,))
     for error in freeing.refused.values():
@@ -296,12 +303,22 @@ def spec_of_move(move: Move, cell: str, busy: Collection[str] = ()) -> RequestSp
     )
 
 
-async def _held(context: CellConductorContext, move: Move) -> dict[str, Held]:
-    return dict(await context.placement.holdings((move.instance, move.uuid)))
+async def _held(context: CellConductorContext, work: MoveQueue, move: Move) -> dict[str, Held]:
+    """Return what instance and move hold, read while this process owned the move.
+
+    Whoever takes the move over later and claims changes the generations that were read here. Who took it over
+    before may have claimed already, and what is read is not this process's to change.
+
+    Raises `_NotOwned`.
+    """
+    held = dict(await context.placement.holdings((move.instance, move.uuid)))
+    if not await context.read(work.database, is_owned(move)):
+        raise _NotOwned
+    return held
 
 
 async def _handed_back(
-    context: CellConductorContext, move: Move, held: Mapping[str, Held]
+    context: CellConductorContext, work: MoveQueue, move: Move, held: Mapping[str, Held]
 ) -> dict[str, Held]:
     """Give the instance what the move holds, if it holds something, and return what both hold then.
 
@@ -315,7 +332,7 @@ async def _handed_back(
     if kept is not None:
         writes.insert(0, nothing_held(kept))
     await context.placement.write_allocations(writes)
-    return await _held(context, move)
+    return await _held(context, work, move)
 
 
 def _written(new: Held, at: Held) -> ConsumerWrite:

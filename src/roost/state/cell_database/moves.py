@@ -343,6 +343,12 @@ _TAKE = (
 )
 
 
+@short_read
+def is_owned(connection: Connection, move: Move) -> bool:
+    """Return whether a move is as its owner took it."""
+    return connection.execute(_owned(move)).first() is not None
+
+
 @entering(MOVE)
 def take_target(
     connection: Connection,
@@ -434,13 +440,16 @@ def way_back(move: Move) -> str:
 
 
 def _is_owned(connection: Connection, move: Move) -> bool:
-    mine = (
+    return connection.execute(_owned(move).with_for_update()).first() is not None
+
+
+def _owned(move: Move) -> sa.Select[tuple[str]]:
+    return sa.select(moves.c.uuid).where(
         moves.c.uuid == move.uuid,
         moves.c.state == move.state,
         moves.c.owner == move.owner,
         moves.c.owner_epoch == move.owner_epoch,
     )
-    return connection.execute(sa.select(moves.c.uuid).where(*mine).with_for_update()).first() is not None
 
 
 # The ends of instances
