@@ -5,13 +5,28 @@ import asyncio
 import msgspec
 import pytest
 
-from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Fault
+from roost.model.instance import (
+    ABANDONED,
+    ACTIVE,
+    ASSIGNED,
+    DELETING,
+    DESTROYED,
+    ERROR,
+    FAILED,
+    Fault,
+    Requester,
+)
 from roost.model.node import NodeReport
 from roost.model.spec import Flavor, RequestSpec
 from roost.state.cell_database.cell import GONE, changed
+from roost.state.cell_database.conductor_work import work_topic
 from roost.state.cell_database.disabled import Word, enable_node, read_words_of_nodes
+from roost.state.cell_database.host_work import orders_topic
+from roost.state.cell_database.move_reports import abort_move
+from roost.state.cell_database.moves import begin_move
 from roost.state.cell_database.nodes import read_signs
 from support.cells import NOW, built, failed, instance, opened_cell, selection
+from support.clouds import spec
 from support.driven_cell import DrivenCell
 from support.waiting import patience
 
@@ -308,5 +323,25 @@ def test_service_reports_many_nodes_and_one_that_is_made_anew_replaces_the_old(t
             await cell.remove_nodes(["blade-2"])
             await cell.heartbeat([blade(0, "blade-2")])
             assert await cell.read(words) == {}, "nothing was said of the one that comes anew"
+
+    asyncio.run(run())
+
+
+def test_what_concerns_a_move_wakes_conductors_and_hosts(tmp_path) -> None:
+    by = Requester("operator", "admin", "req")
+
+    async def run() -> None:
+        async with opened_cell(tmp_path) as cell:
+            held = msgspec.structs.replace(selection("a"), generation=1)
+            await cell.add([instance(state=ACTIVE, selection=held, spec=spec(1))])
+            before = [cell.wakes.count(topic(cell.name)) for topic in (work_topic, orders_topic)]
+            for work in (
+                begin_move(uuid="m", instance="i", kind="migrate", by=by, at=NOW),
+                abort_move("m", "somebody aborted the move", NOW),
+            ):
+                assert await cell.write(work) is not None
+                woken = [cell.wakes.count(topic(cell.name)) for topic in (work_topic, orders_topic)]
+                assert woken == [each + 1 for each in before]
+                before = woken
 
     asyncio.run(run())
