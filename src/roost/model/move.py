@@ -95,9 +95,9 @@ ON_TARGET: Final = (PREPARING, STOPPING, STOPPED, STARTING)
 UNCONFIRMED: Final = (PREPARING, STOPPING, STOPPED)
 """States in which a time limit may end the attempt: the target was not told to start its guest."""
 
-LIMITED: Final = (*ON_TARGET, RETRYING, RESTARTING, RETURNING)
-"""States in which a move counts for the limits of moves at once. A requested move counts as well once a
-conductor has taken it. A move that waits for a word, or whose instance runs on the target, does not count."""
+LIMITED: Final = (*ON_TARGET, RETRYING, RESTARTING)
+"""States in which a move counts for the limits of moves at once: it has a target, and hosts have to do with it
+until the instance runs there, or on the source again."""
 
 HOLDS_TARGET: Final = (*ON_TARGET, SWITCHED, CLEANING, REVERTING, RESUMING, CONTINUING)
 """States in which the instance holds the target, and the move what the instance held on the source."""

@@ -256,3 +256,19 @@ def test_moves_to_one_host_wait_for_each_other_and_all_get_there() -> None:
             cloud.wait_for_move(move, DONE, seconds=200.0)
         assert cloud.most["c1-host2"] == LIMITS.per_host
         cloud.finish()
+
+
+def test_hosts_that_leave_for_each_other_do_not_wait_for_ever() -> None:
+    with cloud_of_a_full_host(3, hosts=2, conductors=2, vcpus=5) as cloud:
+        for number in range(3):
+            cloud.request(f"other{number}", host="c1-host1")
+            cloud.wait_for(f"other{number}", ACTIVE)
+        cloud.build_in(2.0)
+        for host in (HOST, "c1-host1"):
+            cloud.say(moves=True, host=host)
+        cloud.wait(60.0)
+        ended = [each for each in cloud.moves("c1").values() if each.state in (DONE, FAILED_MOVE)]
+        assert len(ended) > len(cloud.moves("c1")) / 2
+        for host in (HOST, "c1-host1"):
+            cloud.say(moves=False, enabled=True, host=host)
+        cloud.finish()

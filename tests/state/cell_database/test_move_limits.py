@@ -81,7 +81,11 @@ class Tables:
         )(self.connection)
 
     def counts(self) -> MoveCounts:
-        return count_moves()(self.connection)
+        return count_moves("begun")(self.connection)
+
+    @property
+    def full(self) -> frozenset[str]:
+        return count_moves("placed")(self.connection).full_hosts(LIMITS)
 
 
 @pytest.fixture
@@ -146,7 +150,7 @@ def test_a_target_takes_as_many_as_it_may_have(cell: Tables) -> None:
     cell.begin()
     assert [cell.take(uuid, "d") for uuid in ("m0", "m1", "m2")] == [True, True, None]
     assert cell.move("m2").target is None
-    assert cell.counts().full_hosts(LIMITS) == {"d"}
+    assert cell.full == {"d"}
     cell.enter("m0", SWITCHED)
     assert cell.take("m2", "d") is True
 
@@ -159,6 +163,29 @@ def test_moves_from_a_dead_host_wait_for_the_cell_and_their_targets_alone(cell: 
     assert cell.counts() == MoveCounts({}, 3)
     cell.take("m0", "b")
     assert cell.counts() == MoveCounts({"b": 1}, 3)
+
+
+def test_two_hosts_whose_moves_want_each_other_do_not_wait_for_ever(cell: Tables) -> None:
+    for number, host in enumerate("ab"):
+        cell.request(number, host)
+        cell.request(number + 2, host)
+    cell.do(begin_moves("me", MoveLimits(per_host=2, per_cell=9)))
+    assert cell.full == frozenset(), "they look for targets"
+    limits = {"m0": True, "m2": True, "m1": None, "m3": None}
+    assert {uuid: cell.take(uuid, "b" if uuid in ("m0", "m2") else "a") for uuid in limits} == limits
+    for uuid in ("m0", "m2"):
+        cell.enter(uuid, SWITCHED)
+    assert [cell.take(uuid, "a") for uuid in ("m1", "m3")] == [True, True]
+
+
+def test_a_move_that_takes_an_alternate_does_not_count_against_itself(cell: Tables) -> None:
+    for number in range(2):
+        cell.request(number, "a")
+    cell.begin()
+    assert [cell.take(uuid, "b") for uuid in ("m0", "m1")] == [True, True]
+    cell.enter("m0", RETRYING)
+    assert cell.full == {"a"}
+    assert cell.take("m0", "b") is True
 
 
 @transaction
@@ -181,7 +208,7 @@ def test_two_conductors_at_the_same_moment_begin_no_more_than_one_would(place: P
                 )
             )
             assert sum(map(len, begun)) == LIMITS.per_cell
-            counted: Transaction[MoveCounts] = count_moves()
+            counted: Transaction[MoveCounts] = count_moves("begun")
             assert (await second.read(counted)).in_cell == LIMITS.per_cell
         finally:
             await first.close()

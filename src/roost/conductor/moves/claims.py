@@ -39,7 +39,12 @@ from roost.scheduler.errors import NoAlternate, NoValidHost, SchedulerError
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
 from roost.scheduler.selection.replacement import AlternateRequest
-from roost.state.cell_database.move_limits import begin_moves, count_moves, find_moves_to_begin
+from roost.state.cell_database.move_limits import (
+    EVACUATION,
+    begin_moves,
+    count_moves,
+    find_moves_to_begin,
+)
 from roost.state.cell_database.moves import (
     find_moves,
     find_moves_wanting_work,
@@ -59,15 +64,15 @@ ALTERNATES = 2
 """Alternates of the target of a move."""
 
 BUSY_SECONDS = 3.0
-"""Seconds until a target is looked for again, if all have as many moves as the limits allow."""
+"""Seconds until a target is looked for again, if the hosts have as many moves as the limits allow."""
 
 
 class _NotOwned(Exception):
     """Another conductor owns the move, or it is in another state."""
 
 
-class _TargetsBusy(Exception):
-    """All targets of a move have as many moves as the limits allow."""
+class _HostsBusy(Exception):
+    """The source of a move, or all targets, have as many moves as the limits allow."""
 
 
 async def work_on_moves(context: CellConductorContext, work: MoveQueue) -> None:
@@ -109,7 +114,7 @@ async def _work_on(context: CellConductorContext, work: MoveQueue, move: Move) -
         raise
     except _NotOwned:
         work.drop([move.uuid])
-    except _TargetsBusy:
+    except _HostsBusy:
         work.defer(move.uuid, context.monotonic() + BUSY_SECONDS)
     except Exception as error:
         failures = work.postpone(move.uuid, context.monotonic(), error)
@@ -124,14 +129,15 @@ async def _work_on(context: CellConductorContext, work: MoveQueue, move: Move) -
 async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
     """Have a target claimed; without one the instance stays where it is.
 
-    Raises `_TargetsBusy`.
+    Hosts that have as many moves as they may have are left out first. If only they are left, one of them is
+    claimed, and the move waits for it with its claim, which the next look gives back. Raises `_HostsBusy`.
     """
     hopeless = work.hopeless(move.uuid)
     if hopeless is not None:
         return await _stay(context, work, move, hopeless)
     busy = (await context.read(work.database, count_moves())).full_hosts(work.limits)
-    if move.to_host in busy:
-        raise _TargetsBusy
+    if move.source.host in busy and move.kind != EVACUATION:
+        raise _HostsBusy
     held = await _held(context, work, move)
     if move.uuid in held:
         # An earlier owner has claimed, and cannot say what.
@@ -143,30 +149,37 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
         there.allocations, there.consumer.generation, there.consumer.assignment, consumer=move.uuid
     )
     request = HostRequest(
-        spec_of_move(move, work.cell, busy),
+        spec_of_move(move, work.cell, () if move.to_host in busy else busy),
         (move.instance,),
         ALTERNATES,
         request_id=move.by.request_id,
         handed={move.instance: handed},
     )
     try:
-        (found,) = await context.scheduler.select_destinations(request)
+        try:
+            (found,) = await context.scheduler.select_destinations(request)
+        except NoValidHost:
+            if not busy:
+                raise
+            request = msgspec.structs.replace(request, spec=spec_of_move(move, work.cell))
+            (found,) = await context.scheduler.select_destinations(request)
     except NoValidHost as none:
-        if busy - {move.source.host}:
-            raise _TargetsBusy from none
         return await _stay(context, work, move, f"No valid host was found: {none.reason}")
     except (SchedulerError, PlacementError) as error:
         result = result_of(error)
         if result.verdict is ClaimVerdict.RETRY:
             raise
         return await _stay(context, work, move, result.reason or "")
-    return await _take(context, work, move, found.selected, found.alternates, found.run)
+    if not await _take(context, work, move, found.selected, found.alternates, found.run):
+        raise _HostsBusy
+    return None
 
 
 async def _take_alternate(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
     """Swap the claim on a target that failed to the next alternate; without one the instance goes back.
 
-    Raises `_TargetsBusy`: the same alternate is taken later.
+    It goes back as well if the alternate has as many moves as the limits allow: moves that wait for each
+    other's hosts while they count would wait for ever.
     """
     assert move.target is not None
     hopeless = work.hopeless(move.uuid)
@@ -196,7 +209,10 @@ async def _take_alternate(context: CellConductorContext, work: MoveQueue, move: 
             raise
         return await _stay(context, work, move, result.reason or "")
     assert found.selected is not None
-    return await _take(context, work, move, found.selected, found.alternates, move.run)
+    if not await _take(context, work, move, found.selected, found.alternates, move.run):
+        reason = f"alternate {found.selected.host} has as many moves as it may have"
+        return await _stay(context, work, move, f"host {move.target.host}: {move.reason}; {reason}")
+    return None
 
 
 async def _take(
@@ -206,8 +222,8 @@ async def _take(
     selection: Selection,
     alternates: tuple[Selection, ...],
     run: str,
-) -> None:
-    """Let a move go on with a target that is claimed. Raises `_TargetsBusy`: the claim stays until then."""
+) -> bool:
+    """Let a move go on with a target that is claimed; returns whether the limits allow it."""
     take = take_target(
         move=move,
         selection=selection,
@@ -216,8 +232,7 @@ async def _take(
         at=context.clock(),
         limits=work.limits,
     )
-    if await context.write(work.database, take) is None:
-        raise _TargetsBusy
+    return await context.write(work.database, take) is not None
 
 
 async def _stay(context: CellConductorContext, work: MoveQueue, move: Move, reason: str) -> None:

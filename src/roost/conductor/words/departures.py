@@ -24,7 +24,10 @@ from roost.state.cell_database.moves import begin_move
 from roost.storage import StorageError
 
 EVERY_SECONDS = 2.0
-"""Seconds between two looks at the drains with moves."""
+"""Seconds between two looks at the drains with moves while nothing moves."""
+
+BUSY_SECONDS = 0.5
+"""Seconds between two looks while moves from a drained host are under way: the next may soon begin."""
 
 RETRIES = Backoff(first_seconds=10.0, longest_seconds=900.0)
 """The pauses before an instance whose move has failed is asked to move again."""
@@ -80,18 +83,21 @@ async def empty_subjects(
     """
     times = RetryTimes()
     while True:
+        is_busy = False
         try:
-            if is_ready():
-                await ask_for_moves(context, cells(), limits, times)
+            is_busy = is_ready() and await ask_for_moves(context, cells(), limits, times)
         except StorageError as error:
             context.log("drains are moved later", {"error": one_line(error)}, "debug")
-        await context.sleep(EVERY_SECONDS)
+        await context.sleep(BUSY_SECONDS if is_busy else EVERY_SECONDS)
 
 
 async def ask_for_moves(
     context: Context, cells: Collection[str], limits: MoveLimits, times: RetryTimes
-) -> None:
-    """Ask for as many moves as may begin now. Raises: `StorageError` of the API database."""
+) -> bool:
+    """Ask for as many moves as may begin now; returns whether moves from drained hosts are under way.
+
+    Raises: `StorageError` of the API database.
+    """
     drains = await context.read(API, read_moving_drains())
     if not drains:
         times.clear()
@@ -99,14 +105,16 @@ async def ask_for_moves(
     for drain in drains:
         if drain.subject.cell in cells:
             by_cell.setdefault(drain.subject.cell, []).append(drain)
-    await context.together([_ask_in(context, cell, of, limits, times) for cell, of in by_cell.items()])
+    return any(
+        await context.together([_ask_in(context, cell, of, limits, times) for cell, of in by_cell.items()])
+    )
 
 
 async def _ask_in(
     context: Context, cell: str, drains: Sequence[MovingDrain], limits: MoveLimits, times: RetryTimes
-) -> None:
-    """Ask for the moves of drains in one cell, the earliest drain first."""
-    database = f"cell/{cell}"
+) -> bool:
+    """Ask for the moves of drains in one cell, the earliest drain first; returns as `ask_for_moves`."""
+    database, is_busy = f"cell/{cell}", False
     try:
         for drain in drains:
             counts, departures = await context.read(database, find_departures(drain.subject, limits))
@@ -119,10 +127,12 @@ async def _ask_in(
                 if await _ask(context, database, drain, each, times):
                     of_hosts[each.host] += 1
                     room -= 1
+            is_busy = is_busy or of_hosts[drain.subject.host] > 0
             if room <= 0:
-                return
+                break
     except StorageError as error:
         context.log("drains of a cell are moved later", {"cell": cell, "error": one_line(error)}, "debug")
+    return is_busy
 
 
 async def _ask(

@@ -46,7 +46,7 @@ def find_departures(
     With them the moves that are under way or wait to begin, in the same snapshot: so two processes do not
     lock different instances for the same room. No instances if there is no room.
     """
-    counts = count_moves(waiting=True)(connection)
+    counts = count_moves("asked")(connection)
     if counts.in_cell >= limits.per_cell or subject.host in counts.full_hosts(limits):
         return counts, []
     tried = _tried(connection, subject)

@@ -1,14 +1,20 @@
 """The limits of moves that are under way at once, and the moves that may begin.
 
-A move begins when a conductor takes it for the first time: from then on its row has an owner, or is in a
-further state, and it counts. It counts until the instance runs on the target, or stays on the source. So the
-rows are the counters, and a conductor that dies takes no count with it. Each transaction that lets a move
-begin, or gives it a target, changes one row of the database before it counts: two conductors at the same
-moment do not exceed a limit together, whichever nodes of a cluster of databases they write to.
+A move is under way from when it gets a target until its instance runs there, or stays on the source: it
+counts for both hosts. So the rows are the counters, and a conductor that dies takes no count with it. Each
+transaction that lets a move begin, or gives it a target, changes one row of the database before it counts:
+two conductors at the same moment do not exceed a limit together, whichever nodes of a cluster of databases
+they write to.
+
+A move begins before that, when a conductor takes it for the first time, which its row tells by an owner. Not
+more begin from a host than may be under way; but a move that looks for a target makes no host busy for
+others. Otherwise two hosts whose moves wait for each other would wait for ever. For the same reason a move
+whose attempt has failed does not wait for an alternate.
 """
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 import sqlalchemy as sa
@@ -42,22 +48,26 @@ class MoveLimits(OptionStruct, frozen=True, kw_only=True, group="conductor"):
     )
 
 
+Counted = Literal["placed", "begun", "asked"]
+"""The moves that count: those with a target; also those that look for one; also those that wait to begin."""
+
+
 class MoveCounts(msgspec.Struct, frozen=True):
-    """The numbers of moves that are under way: by host, whether they go from it or to it, and in the cell."""
+    """Numbers of moves: by host, whether they go from it or to it, and in the cell."""
 
     of_hosts: Mapping[str, int]
     in_cell: int
 
     def full_hosts(self, limits: MoveLimits) -> frozenset[str]:
-        """Return the hosts from and to which no further move may begin."""
+        """Return the hosts that have as many moves as they may have."""
         return frozenset(host for host, number in self.of_hosts.items() if number >= limits.per_host)
 
 
 @short_read
-def count_moves(connection: Connection, waiting: bool = False) -> MoveCounts:
-    """Count the moves that are under way. ``waiting``: with those that wait to begin."""
+def count_moves(connection: Connection, counted: Counted = "placed", but: str = "") -> MoveCounts:
+    """Count the moves that have not switched or ended. ``but``: the uuid of one that is left out."""
     of_hosts: Counter[str] = Counter()
-    rows = connection.execute(_ASKED if waiting else _UNDER_WAY).all()
+    rows = [row for row in connection.execute(_COUNTED[counted]) if row.uuid != but]
     for row in rows:
         if row.kind != EVACUATION:
             of_hosts[row.source_host] += 1
@@ -66,10 +76,19 @@ def count_moves(connection: Connection, waiting: bool = False) -> MoveCounts:
     return MoveCounts(of_hosts, len(rows))
 
 
+def may_have_target(connection: Connection, move: Move, host: str, limits: MoveLimits) -> bool:
+    """Return whether a move may be under way from its source to a host, beside the others."""
+    hold_limits(connection)
+    counts = count_moves("placed", move.uuid)(connection)
+    full = counts.full_hosts(limits)
+    loads_source = move.kind != EVACUATION and move.source.host in full
+    return counts.in_cell < limits.per_cell and host not in full and not loads_source
+
+
 @short_read
 def find_moves_to_begin(connection: Connection, limits: MoveLimits) -> list[str]:
     """Return the uuids of waiting moves that may begin now, the oldest first."""
-    counts = count_moves()(connection)
+    counts = count_moves("begun")(connection)
     room = limits.per_cell - counts.in_cell
     if room <= 0:
         return []
@@ -105,10 +124,13 @@ def hold_limits(connection: Connection) -> None:
 
 
 _IS_WAITING = moves.c.state == REQUESTED, moves.c.owner.is_(None)
-_ASKED = sa.select(moves.c.kind, moves.c.state, moves.c.source_host, moves.c.target_host).where(
-    one_of_constants(moves.c.state, (REQUESTED, *LIMITED))
-)
-_UNDER_WAY = _ASKED.where(sa.not_(sa.and_(*_IS_WAITING)))
+_ROWS = sa.select(moves.c.uuid, moves.c.kind, moves.c.state, moves.c.source_host, moves.c.target_host)
+_ASKED = _ROWS.where(one_of_constants(moves.c.state, (REQUESTED, *LIMITED)))
+_COUNTED: Mapping[Counted, sa.Select[Any]] = {
+    "placed": _ROWS.where(one_of_constants(moves.c.state, LIMITED)),
+    "begun": _ASKED.where(sa.not_(sa.and_(*_IS_WAITING))),
+    "asked": _ASKED,
+}
 _WAITING = (
     sa.select(moves.c.uuid, moves.c.kind, moves.c.source_host)
     .where(*_IS_WAITING)

@@ -57,7 +57,7 @@ from roost.model.spec import Flavor, Selection
 from roost.model.text import clean_text
 from roost.state.cell_database.history import MOST_OF_GUESTS, MOST_OF_REASON, line, transition_line, with_line
 from roost.state.cell_database.host_work import give_orders, session_name
-from roost.state.cell_database.move_limits import MoveLimits, count_moves, hold_limits
+from roost.state.cell_database.move_limits import MoveLimits, may_have_target
 from roost.state.cell_database.move_rows import MOVES, move_of, move_row
 from roost.state.cell_database.reported import MAX_HOST
 from roost.state.cell_database.rows import (
@@ -362,12 +362,10 @@ def take_target(
 ) -> bool | None:
     """Let a move go on with a target whose claim is made; returns whether its owner still had it.
 
-    None: the target has as many moves as ``limits`` allow; nothing is changed.
+    None: source, target or cell have as many moves as ``limits`` allow; nothing is changed.
     """
-    if limits is not None:
-        hold_limits(connection)
-        if selection.host in count_moves()(connection).full_hosts(limits):
-            return None
+    if limits is not None and not may_have_target(connection, move, selection.host, limits):
+        return None
     locked = locked_instance(connection, move.instance)
     if locked is None or not _is_owned(connection, move):
         return False
