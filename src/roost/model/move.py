@@ -96,8 +96,8 @@ UNCONFIRMED: Final = (PREPARING, STOPPING, STOPPED)
 """States in which a time limit may end the attempt: the target was not told to start its guest."""
 
 LIMITED: Final = (*ON_TARGET, RETRYING, RESTARTING)
-"""States in which a move counts for the limits of moves at once: it has a target, and hosts have to do with it
-until the instance runs there, or on the source again."""
+"""States in which a move counts for the limits of moves at once: it has a target, and the instance does not
+run there yet, or on the source again."""
 
 HOLDS_TARGET: Final = (*ON_TARGET, SWITCHED, CLEANING, REVERTING, RESUMING, CONTINUING)
 """States in which the instance holds the target, and the move what the instance held on the source."""

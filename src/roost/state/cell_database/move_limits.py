@@ -41,7 +41,7 @@ class MoveLimits(OptionStruct, frozen=True, kw_only=True, group="conductor"):
         name="moves_per_host",
         min=1,
         help="Moves of instances from or to one host that are under way at once. Further ones wait. A move "
-        "is under way until its instance runs on the target, or stays where it was.",
+        "is under way from when it has a target until its instance runs there, or stays where it was.",
     )
     per_cell: int = option(
         20, name="moves_per_cell", min=1, help="Moves of instances in one cell that are under way at once."
