@@ -69,6 +69,10 @@ _NOT_ITS_OWN = "placement has a provider of this uuid that does not carry the na
 _ANOTHERS = "the node is that of another host"
 
 
+CONFIRM_SECONDS = 5.0
+"""Seconds for which a confirmation waits for the source of a move, at most."""
+
+
 class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The times of an endpoint, in seconds.
 
@@ -172,10 +176,18 @@ class AgentEndpoint:
         raise MessageRefused(f"the endpoint does not answer {type(question).__name__}")
 
     async def _confirm(self, asked: Confirm) -> bool | None:
-        work = ConfirmBuild(
-            asked.session, AttemptKey(asked.instance, asked.attempt), self._context.clock(), asked.counted
-        )
-        wanted = await self._context.write(self._database, work)
+        """Confirm a build. A target waits here for its source, so that the instance is away for a moment."""
+        stopped = self._context.listen(self._stopped_topic(asked.instance), from_now=True)
+        until = self._context.monotonic() + CONFIRM_SECONDS
+        key = AttemptKey(asked.instance, asked.attempt)
+        while True:
+            work = ConfirmBuild(asked.session, key, self._context.clock(), asked.counted)
+            wanted = await self._context.write(self._database, work)
+            left = until - self._context.monotonic()
+            if wanted is not None or not asked.waits or left <= 0:
+                break
+            # The source may be served by another process, which does not wake this one.
+            await stopped.wait(min(left, self._times.look))
         if isinstance(wanted, SessionGone | TakenBack):
             raise refusal_of(asked.session, wanted)
         if wanted is False:
@@ -184,6 +196,9 @@ class AgentEndpoint:
         if wanted is None and not asked.waits:
             raise EndpointUnavailable(f"the source of the move of {asked.instance} has not stopped yet")
         return wanted
+
+    def _stopped_topic(self, instance: str) -> str:
+        return f"cell/{self.cell}/stopped/{instance}"
 
     async def _renew_token(self, session: SessionKey) -> str:
         token = host_token_of(self._context.draw())
@@ -244,6 +259,8 @@ class AgentEndpoint:
             raise LateMessage(f"a later poll of host {host} has arrived before poll {poll.counter}")
         if not isinstance(stored, PollStored):
             raise refusal_of(poll.session, stored)
+        for each in poll.powered:
+            self._context.wake(self._stopped_topic(each.instance))
         self._tell(poll, stored)
         refused = dict.fromkeys(new.others, _NOT_ITS_OWN) | dict.fromkeys(stored.refused, _ANOTHERS)
         refused |= {**excessive, **names.refused}
