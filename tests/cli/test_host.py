@@ -149,6 +149,8 @@ def drained(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[dict[str, 
         if method == "PUT":
             said.append((path, body))
             return {"cell": "c1"}
+        if path == "/v1/hosts/h":
+            return {**shown(0, "up"), "host": "h", "enabled": False}
         assert path.endswith("/drain"), path
         look = looks.pop(0) if len(looks) > 1 else looks[0]
         return {**PROGRESS, **look}
@@ -180,8 +182,8 @@ def test_a_drain_with_moves_ends_when_what_is_left_cannot_move(drained: Any) -> 
     result = CliRunner().invoke(host, ["drain", "h", "--move", "--wait"])
     assert (result.exit_code, len(looks)) == (1, 1), result.output
     assert all(each in result.stdout for each in ("i7", "lost", "it is not there", "1 cannot move"))
-    shown = CliRunner().invoke(host, ["drain", "h", "--move", "--wait", "--json"])
-    assert (shown.exit_code, json.loads(shown.stdout)["staying"]) == (1, [STUCK])
+    result = CliRunner().invoke(host, ["drain", "h", "--move", "--wait", "--json"])
+    assert (result.exit_code, json.loads(result.stdout)["staying"]) == (1, [STUCK])
 
 
 def test_a_drain_is_paused(drained: Any) -> None:
@@ -193,6 +195,18 @@ def test_a_drain_is_paused(drained: Any) -> None:
     assert "paused" in result.stdout
     for option in ("--move", "--wait"):
         assert CliRunner().invoke(host, ["drain", "h", "--pause", option]).exit_code == 2
+
+
+def test_a_host_is_shown_with_the_progress_of_its_drain(drained: Any) -> None:
+    _, looks = drained
+    looks += [{"left": 2, "moving": 1, "stuck": 1, "staying": [STUCK]}]
+    result = CliRunner().invoke(host, ["show", "h"])
+    assert result.exit_code == 0, result.output
+    assert all(each in result.stdout for each in ("2 left, 1 moving", "it is not there"))
+    found = json.loads(CliRunner().invoke(host, ["show", "h", "--json"]).stdout)
+    assert found["drain"]["staying"] == [STUCK]
+    looks[0] |= {"move": False, "moving": 0}
+    assert "drain" not in json.loads(CliRunner().invoke(host, ["show", "h", "--json"]).stdout)
 
 
 def test_the_hosts_of_an_aggregate_are_drained(drained: Any) -> None:

@@ -121,12 +121,18 @@ def list_(
 @as_json
 @with_conductor
 def show(conductor: ServiceClient, name: str, cell: str | None, as_json: bool) -> None:
-    """Show a host."""
-    found = conductor.ask("GET", f"/v1/hosts/{part_of_path(name)}", query={"cell": cell})
+    """Show a host, and how far it is emptied if its instances are moved away."""
+    path, query = f"/v1/hosts/{part_of_path(name)}", {"cell": cell}
+    found = conductor.ask("GET", path, query=query)
+    drains = []
+    if found["enabled"] is False and found["state"] != "unknown":
+        drain = conductor.ask("GET", f"{path}/drain", query=query)
+        drains = [drain] if drain["move"] or drain["moving"] else []
     if as_json:
-        print_json(found)
+        print_json({**found, "drain": drains[0]} if drains else found)
         return
     print_facts(found)
+    tell_progress(drains)
 
 
 @host.command(epilog="Example: roost host enable rack1-01")
