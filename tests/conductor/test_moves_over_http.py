@@ -537,3 +537,25 @@ def test_an_instance_is_evacuated_with_evidence_once_its_host_is_silent(tmp_path
         assert (await cloud.move(move["uuid"]))["state"] == "done"
 
     playing(tmp_path, play)
+
+
+def test_a_move_that_is_aborted_when_its_source_has_stopped_starts_the_guest_again(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        uuid = (await cloud.migrate()).json()["uuid"]
+        await cloud.now.step()
+        move = await cloud.move(uuid)
+        key, source = AttemptKey(cloud.instance, 2), move["source_host"]
+        stopped = [PowerResult(cloud.instance, 1, runs=False)]
+        started = [PowerResult(cloud.instance, 1, runs=True)]
+        await cloud.tell(lambda c: move_reports.confirm_target(c, key, move["target_host"], NOW))
+        await cloud.tell(lambda c: move_reports.report_power(c, source, stopped, NOW))
+        assert (await cloud.move(uuid))["state"] == "stopped"
+        assert (await cloud.word("abort", uuid)).json()["state"] == "restarting"
+        assert not await cloud.tell(lambda c: move_reports.confirm_target(c, key, move["target_host"], NOW))
+        await cloud.tell(lambda c: move_reports.report_power(c, source, started, NOW))
+        await cloud.now.step()
+        ended = await cloud.move(uuid)
+        assert (ended["state"], ended["reason"]) == ("failed", "admin aborted the move")
+        assert (await cloud.shown())["host"] == source
+
+    playing(tmp_path, play)

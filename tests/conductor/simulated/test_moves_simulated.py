@@ -258,7 +258,8 @@ def test_a_deletion_wins_in_each_state(state):
             cloud.finish()
 
 
-@pytest.mark.parametrize("state", [REQUESTED, PREPARING, STOPPING, STOPPED, RETRYING])
+# ``stopped`` ends too soon for a word: `tests/conductor/test_moves_over_http.py` has it.
+@pytest.mark.parametrize("state", [REQUESTED, PREPARING, STOPPING, RETRYING])
 def test_an_aborted_move_leaves_the_instance_running_where_it_is(state):
     ends = set()
     for seed in range(4):
@@ -267,12 +268,6 @@ def test_an_aborted_move_leaves_the_instance_running_where_it_is(state):
                 cloud.fail(ONE, 2)
             before = cloud.row(ONE)
             move = cloud.migrate(ONE)
-            if state == STOPPED:
-                # The target would ask again at once.
-                waiting = cloud.wait_for_move(move, STOPPING)
-                target = cloud.process(f"{waiting.target.host}-agent")
-                target.stop()
-                cloud.loop.after(10.0, target.go_on)
             cloud.wait_for_move(move, state)
             cloud.abort(move)
             ended = cloud.wait_for_move(move, FAILED_MOVE, DONE)
