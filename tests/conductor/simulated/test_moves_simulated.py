@@ -34,7 +34,8 @@ from roost.model.spec import ServerGroup
 from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.history import read_history
-from roost.state.cell_database.moves import read_steps, take_target
+from roost.state.cell_database.move_work import take_target
+from roost.state.cell_database.moves import read_steps
 from support.clouds import spec
 from support.seeds import nightly_seed
 from support.simulation import faults

@@ -13,6 +13,7 @@ from roost.model.move import FAILED_MOVE, PREPARING, RETRYING, SWITCHED, Move
 from roost.process.context import Work
 from roost.state.cell_database import SCHEMA
 from roost.state.cell_database.arrivals import AddInstances
+from roost.state.cell_database.move_changes import enter
 from roost.state.cell_database.move_limits import (
     MoveCounts,
     MoveLimits,
@@ -20,14 +21,8 @@ from roost.state.cell_database.move_limits import (
     count_moves,
     find_moves_to_begin,
 )
-from roost.state.cell_database.moves import (
-    begin_move,
-    enter,
-    find_moves,
-    find_moves_wanting_work,
-    take_moves,
-    take_target,
-)
+from roost.state.cell_database.move_work import find_moves_wanting_work, take_moves, take_target
+from roost.state.cell_database.moves import begin_move, find_moves
 from roost.state.cell_database.tables import metadata, moves
 from roost.state.leases import AcquireLease, vacate_all
 from roost.storage import Database, Transaction, transaction

@@ -17,7 +17,8 @@ from roost.state.api_database.build_requests import (
 from roost.state.api_database.tables import build_requests, instance_mappings
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
-from roost.state.cell_database.moves import is_owned, stamp_of, take_target
+from roost.state.cell_database.move_changes import stamp_of
+from roost.state.cell_database.move_work import is_owned, take_target
 from roost.state.cell_database.tables import fences, moves
 from support.simulation.world import Faults
 from support.works import is_of

@@ -17,6 +17,7 @@ from roost.state.cell_database.disabled import HOST_IS_DISABLED
 from roost.state.cell_database.guests import Compared, GuestsReported
 from roost.state.cell_database.host_admission import issue_token
 from roost.state.cell_database.host_work import HostWork, session_name, work_of_hosts
+from roost.state.cell_database.move_changes import MOVE
 from roost.state.cell_database.move_orders import work_by_moves
 from roost.state.cell_database.move_reports import (
     confirm_target,
@@ -24,7 +25,6 @@ from roost.state.cell_database.move_reports import (
     report_power,
     report_target,
 )
-from roost.state.cell_database.moves import MOVE
 from roost.state.cell_database.nodes import keep_reports
 from roost.state.cell_database.reported import clean_results
 from roost.state.cell_database.tables import leases, nodes

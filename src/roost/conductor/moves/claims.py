@@ -39,22 +39,22 @@ from roost.scheduler.errors import NoAlternate, NoValidHost, SchedulerError
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
 from roost.scheduler.selection.replacement import AlternateRequest
+from roost.state.cell_database.move_changes import way_back
 from roost.state.cell_database.move_limits import (
     EVACUATION,
     begin_moves,
     count_moves,
     find_moves_to_begin,
 )
-from roost.state.cell_database.moves import (
-    find_moves,
+from roost.state.cell_database.move_work import (
     find_moves_wanting_work,
     go_on,
     has_moves_for_conductors,
     is_owned,
     take_moves,
     take_target,
-    way_back,
 )
+from roost.state.cell_database.moves import find_moves
 from roost.storage import StorageError
 
 MOST = 200

@@ -14,7 +14,9 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     conductor_work  instances that a conductor owns: the next attempt, or the end in error
     guests          guests that hosts report, compared with their instances
     reshapes        rows of instances that follow a reshape of their provider tree
-    moves           moves: accepted, owned by conductors, ended; the lock of the instance
+    moves           moves: read, and begun, confirmed and reverted by the words of operators
+    move_work       the work of conductors on moves
+    move_changes    statements of which transactions of moves are made; moves of instances that end
     move_limits     limits of moves at once, and the moves that may begin
     move_reports    reports of hosts on moves, and their time limits
     move_orders     the work of hosts by moves

@@ -26,7 +26,7 @@ from roost.state.cell_database.deletions import GONE as GONE
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.disabled import forget_words
 from roost.state.cell_database.host_work import FOR_HOSTS, orders_topic
-from roost.state.cell_database.moves import MOVE
+from roost.state.cell_database.move_changes import MOVE
 from roost.state.cell_database.nodes import read_reports
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import SCHEMA, instances, nodes

@@ -45,11 +45,9 @@ from roost.model.move import (
 from roost.model.record import BUILT, Attempt
 from roost.state.cell_database.building import keep_attempts
 from roost.state.cell_database.host_work import give_orders
-from roost.state.cell_database.move_rows import MOVES, move_of
-from roost.state.cell_database.moves import (
+from roost.state.cell_database.move_changes import (
     MOVE,
     enter,
-    find_moves,
     has_shown_life,
     locked_instance,
     locked_move,
@@ -57,6 +55,8 @@ from roost.state.cell_database.moves import (
     put_on,
     way_back,
 )
+from roost.state.cell_database.move_rows import MOVES, move_of
+from roost.state.cell_database.moves import find_moves
 from roost.state.cell_database.tables import moves
 from roost.storage import entering, in_batches, one_of, one_of_constants, transaction
 

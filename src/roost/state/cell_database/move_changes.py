@@ -1,0 +1,203 @@
+"""The statements of which transactions of moves are made: locks, changes of state, an instance's new host.
+
+Whoever writes locks the instance first, then the move.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import (
+    ACTIVE,
+    LOST,
+    MOVED,
+    MOVING,
+    NOT_MOVED,
+    OF_MOVES,
+    DestroyOrder,
+    Instance,
+    Transition,
+)
+from roost.model.move import (
+    DELETED,
+    ENDED,
+    RESTARTING,
+    RETURNING,
+    RUNS,
+    Move,
+    MovePlace,
+    MoveStep,
+    SessionStamp,
+    other_place,
+)
+from roost.model.spec import Selection
+from roost.model.text import clean_text
+from roost.state.cell_database.history import MOST_OF_GUESTS, MOST_OF_REASON, line, transition_line, with_line
+from roost.state.cell_database.host_work import give_orders, session_name
+from roost.state.cell_database.move_rows import MOVES, move_of
+from roost.state.cell_database.reported import MAX_HOST
+from roost.state.cell_database.rows import (
+    INSTANCES,
+    Row,
+    instance_of,
+    selection_text,
+    spec_text,
+)
+from roost.state.cell_database.state_changes import note_changes
+from roost.state.cell_database.tables import instances, moves
+from roost.state.leases import read_stamps
+from roost.storage import in_batches, one_of
+
+MOVE = "move"
+"""In place of a state that instances enter: a move may want work of a conductor or of a host."""
+
+_JSON = msgspec.json.Encoder()
+_NAMED = MOVES.where(one_of(moves.c.uuid, "uuids"))
+
+
+def locked_instance(connection: Connection, uuid: str) -> Instance | None:
+    """Lock an instance; returns it, None if it is not here."""
+    row = connection.execute(_INSTANCE, {"key": uuid}).one_or_none()
+    return None if row is None else instance_of(row)
+
+
+def locked_move(connection: Connection, uuid: str) -> Move | None:
+    """Lock an instance, then its move; returns the move, None if it is unknown or its instance is gone."""
+    of = connection.execute(sa.select(moves.c.instance_uuid).where(moves.c.uuid == uuid)).scalar()
+    if of is None:
+        return None
+    locked_instance(connection, of)
+    row = connection.execute(_NAMED.with_for_update(), {"uuids": [uuid]}).one_or_none()
+    return None if row is None else move_of(row)
+
+
+_INSTANCE = INSTANCES.where(instances.c.uuid == sa.bindparam("key")).with_for_update()
+
+
+def enter(
+    connection: Connection,
+    move: Move,
+    state: str,
+    at: float,
+    *,
+    host: str | None = None,
+    reason: str | None = None,
+    **values: Any,
+) -> bool:
+    """Let a move, which is locked, enter a state from the one that it has. Returns whether it had that.
+
+    ``host``: the target of a new attempt. ``values``: further columns.
+    """
+    if reason is not None:
+        reason = clean_text(reason, MOST_OF_REASON)
+        values["reason"] = reason
+    step = _JSON.encode(MoveStep(state, at, host, reason)).decode() + "\n"
+    changed = (
+        sa.update(moves)
+        .where(moves.c.uuid == move.uuid, moves.c.state == move.state)
+        .values(
+            state=state,
+            changed_at=at,
+            owner=None,
+            history=moves.c.history + sa.literal(step, sa.Text),
+            **values,
+        )
+    )
+    return connection.execute(changed).rowcount > 0
+
+
+def tell_instance(
+    connection: Connection, move: Move, at: float, told: str, place: MovePlace, reason: str | None = None
+) -> None:
+    """Add a transition to the history of the instance of a move, which is locked."""
+    line = transition_line(
+        Transition(
+            state=told,
+            at=at,
+            attempt=place.attempt,
+            host=place.host,
+            node=place.node,
+            ordinal=place.selection.ordinal,
+            reason=reason,
+            by=move.by if told in (MOVING, NOT_MOVED) else None,
+            kind=move.kind if told in OF_MOVES else None,
+        )
+    )
+    of_it = instances.c.uuid == move.instance
+    connection.execute(sa.update(instances).where(of_it).values(history=with_line(line, MOST_OF_GUESTS)))
+    note_changes(connection, [move.instance], line)
+
+
+def lose(connection: Connection, uuid: str, reason: str, at: float) -> None:
+    """Note that the guest of an instance, which is locked, does not run."""
+    reason = clean_text(reason)
+    told = line(LOST, at, reason)
+    values = {"state": LOST, "reason": reason, "changed_at": at, "history": with_line(told)}
+    connection.execute(sa.update(instances).where(instances.c.uuid == uuid).values(**values))
+    note_changes(connection, [uuid], told)
+
+
+def put_on(connection: Connection, move: Move, place: MovePlace, selection: Selection, at: float) -> None:
+    """Put an instance, which is locked, on a host of its move. ``selection``: what it holds."""
+    locked = locked_instance(connection, move.instance)
+    values = {
+        "host": place.host,
+        "node": place.node,
+        "attempt": place.attempt,
+        "selection": selection_text(selection),
+        "spec": spec_text(place.spec),
+        "flavor": clean_text(place.spec.flavor.name, MAX_HOST),
+        "alternates": "[]",
+        "reason": None,
+        "state": ACTIVE,
+        "changed_at": at,
+    }
+    connection.execute(sa.update(instances).where(instances.c.uuid == move.instance).values(**values))
+    tell_instance(connection, move, at, MOVED, place)
+    if locked is not None and locked.state != ACTIVE:
+        tell_instance(connection, move, at, ACTIVE, place)
+
+
+def stamp_of(connection: Connection, host: str) -> SessionStamp | None:
+    """Return the stamp of the session of a host; None: it has never had one."""
+    name = session_name(host)
+    found = read_stamps(connection, [name]).get(name)
+    return None if found is None else SessionStamp(*found)
+
+
+def has_shown_life(connection: Connection, host: str, since: SessionStamp | None) -> bool:
+    """Return whether the agent of a host has opened a session since its session had a stamp."""
+    return stamp_of(connection, host) != since
+
+
+def way_back(move: Move) -> str:
+    """Return the state of a move that takes no further target: the instance stays on the source.
+
+    A source that was told to stop its guest starts it again first, unless it is dead.
+    """
+    return RETURNING if move.at_source == RUNS or move.proof is not None else RESTARTING
+
+
+def end_moves_of(connection: Connection, rows: Collection[Row], at: float, reason: str) -> None:
+    """End the moves of instances that end, and order the other host of each to destroy what it has.
+
+    ``rows``: the columns `roost.state.cell_database.rows.PRESENT` of the instances, locked. The instances
+    stay locked by their moves, whose claims are freed with theirs.
+    """
+    of_moves = {row.move: row for row in rows if row.move is not None}
+    if not of_moves:
+        return
+    given = []
+    for some in in_batches(sorted(of_moves)):
+        for found in connection.execute(_NAMED.with_for_update(), {"uuids": some}).all():
+            move, row = move_of(found), of_moves[found.uuid]
+            if move.state in ENDED:
+                continue
+            other = other_place(move, row.attempt)
+            if other is not None:
+                given.append(DestroyOrder(move.instance, other.attempt, other.host))
+            enter(connection, move, DELETED, at, reason=reason)
+    give_orders(given, at)(connection)

@@ -1,0 +1,170 @@
+"""The work of conductors on moves: each move that wants some has one owner at a time.
+
+Each write names the state from which the move goes on, and its owner: one of an earlier owner changes
+nothing.
+"""
+
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import (
+    MOVING,
+    NOT_MOVED,
+)
+from roost.model.move import (
+    ENDED,
+    FAILED_MOVE,
+    FOR_CONDUCTORS,
+    PREPARING,
+    REQUESTED,
+    Move,
+    MovePlace,
+)
+from roost.model.spec import Selection
+from roost.state.cell_database.move_changes import MOVE, enter, locked_instance, tell_instance
+from roost.state.cell_database.move_limits import MoveLimits, may_have_target
+from roost.state.cell_database.move_rows import MOVES, move_of
+from roost.state.cell_database.rows import (
+    alternates_text,
+    selection_text,
+)
+from roost.state.cell_database.tables import build_attempts, instances, moves
+from roost.state.leases import holders
+from roost.storage import entering, in_batches, one_of, one_of_constants, short_read, transaction
+
+
+@short_read
+def has_moves_for_conductors(connection: Connection) -> bool:
+    """Return whether some move wants work of a conductor: mostly there is none."""
+    return connection.execute(_ANY).first() is not None
+
+
+@short_read
+def find_moves_wanting_work(connection: Connection, owner: str, most: int) -> list[str]:
+    """Return the uuids of at most ``most`` moves that want work and that ``owner`` may take.
+
+    As `roost.state.cell_database.conductor_work.find_wanting_work`. Moves that wait to begin are left out:
+    see `roost.state.cell_database.move_limits`.
+    """
+    return [*connection.execute(_WANTING, {"me": owner, "most": most}).scalars()]
+
+
+@transaction
+def take_moves(connection: Connection, owner: str, uuids: tuple[str, ...]) -> list[Move]:
+    """Take the named moves, except those that others have taken; returns them with their new owner."""
+    taken = [
+        move_of(row)
+        for some in in_batches(uuids)
+        for row in connection.execute(_TAKEABLE, {"me": owner, "uuids": some})
+    ]
+    if taken:
+        connection.execute(_TAKE, [{"key": each.uuid, "new_owner": owner} for each in taken])
+    return [msgspec.structs.replace(each, owner=owner, owner_epoch=each.owner_epoch + 1) for each in taken]
+
+
+_FREE = (
+    one_of_constants(moves.c.state, FOR_CONDUCTORS),
+    sa.or_(
+        moves.c.owner.is_(None) & (moves.c.state != REQUESTED),
+        moves.c.owner.not_in(holders()),
+        moves.c.owner == sa.bindparam("me"),
+    ),
+)
+_ANY = sa.select(moves.c.uuid).where(one_of_constants(moves.c.state, FOR_CONDUCTORS)).limit(1)
+_WANTING = sa.select(moves.c.uuid).where(*_FREE).limit(sa.bindparam("most"))
+_TAKEABLE = MOVES.where(one_of(moves.c.uuid, "uuids"), *_FREE).with_for_update(skip_locked=True)
+_TAKE = (
+    sa.update(moves)
+    .where(moves.c.uuid == sa.bindparam("key"))
+    .values(owner=sa.bindparam("new_owner"), owner_epoch=moves.c.owner_epoch + 1)
+)
+
+
+@short_read
+def is_owned(connection: Connection, move: Move) -> bool:
+    """Return whether a move is as its owner took it."""
+    return connection.execute(_owned(move)).first() is not None
+
+
+@entering(MOVE)
+def take_target(
+    connection: Connection,
+    *,
+    move: Move,
+    selection: Selection,
+    alternates: tuple[Selection, ...],
+    run: str,
+    at: float,
+    limits: MoveLimits | None = None,
+) -> bool | None:
+    """Let a move go on with a target whose claim is made; returns whether its owner still had it.
+
+    None: source, target or cell have as many moves as ``limits`` allow; nothing is changed.
+    """
+    if limits is not None and not may_have_target(connection, move, selection.host, limits):
+        return None
+    locked = locked_instance(connection, move.instance)
+    if locked is None or not _is_owned(connection, move):
+        return False
+    ended = sa.select(sa.func.max(build_attempts.c.attempt)).where(
+        build_attempts.c.instance_uuid == move.instance
+    )
+    attempt = 1 + max(locked.attempt, move.source.attempt, connection.execute(ended).scalar() or 0)
+    target = MovePlace(attempt, selection, move.spec)
+    values: dict[str, Any] = {
+        "target_host": target.host,
+        "target_attempt": attempt,
+        "target": selection_text(selection),
+        "alternates": alternates_text(alternates),
+        "run": run,
+        "reason": None,
+    }
+    enter(connection, move, PREPARING, at, host=target.host, **values)
+    tell_instance(connection, move, at, MOVING, target, None if move.target is None else move.reason)
+    return True
+
+
+@entering(MOVE)
+def go_on(
+    connection: Connection,
+    *,
+    move: Move,
+    to: str,
+    at: float,
+    reason: str | None = None,
+    holds: Selection | None = None,
+) -> bool:
+    """Let a move enter a further state; returns whether its owner still had it.
+
+    ``holds``: the claim of the instance from now on; None: as before. A state of `ENDED` unlocks the
+    instance.
+    """
+    if locked_instance(connection, move.instance) is None or not _is_owned(connection, move):
+        return False
+    enter(connection, move, to, at, reason=reason)
+    values: dict[str, object] = {}
+    if holds is not None:
+        values["selection"] = selection_text(holds)
+    if to in ENDED:
+        values["move"] = None
+    if values:
+        connection.execute(sa.update(instances).where(instances.c.uuid == move.instance).values(**values))
+    if to == FAILED_MOVE:
+        tell_instance(connection, move, at, NOT_MOVED, move.source, move.reason)
+    return True
+
+
+def _is_owned(connection: Connection, move: Move) -> bool:
+    return connection.execute(_owned(move).with_for_update()).first() is not None
+
+
+def _owned(move: Move) -> sa.Select[tuple[str]]:
+    return sa.select(moves.c.uuid).where(
+        moves.c.uuid == move.uuid,
+        moves.c.state == move.state,
+        moves.c.owner == move.owner,
+        moves.c.owner_epoch == move.owner_epoch,
+    )
