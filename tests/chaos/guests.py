@@ -117,6 +117,10 @@ class WitnessedDriver:
         self._write(STARTED, instance.uuid, instance.attempt)
         self._running[instance.uuid] = instance.attempt
 
+    @property
+    def keeps_disks(self) -> bool:
+        return True
+
     async def stop(self, instance: str) -> None:
         if instance not in self._stopped:
             self._write(STOPPED, instance, self._running[instance])

@@ -66,6 +66,10 @@ class HeldDriver:
         self.there.pop(instance, None)
         self.stopped.pop(instance, None)
 
+    @property
+    def keeps_disks(self) -> bool:
+        return True
+
     async def stop(self, instance: str) -> None:
         self.calls.append(f"stop {instance}")
         if instance in self.there:

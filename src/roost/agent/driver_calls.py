@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from typing import Any, Protocol
 
-from roost.agent.drivers import CapableDriver, Driver, Hardware, stopping_driver
+from roost.agent.drivers import CapableDriver, Driver, Hardware, StoppingDriver, stopping_driver
 from roost.agent.errors import BuildEnded
 from roost.agent.provider_config import ProviderConfig
 from roost.agent.provider_tree import ProviderTree
@@ -43,6 +43,9 @@ class DriverCalls(Protocol):
 
     async def hardware(self) -> Hardware | None:
         """Return the NUMA cells and PCI devices of the host; None if the driver reports none."""
+
+    async def keeps_disks(self) -> bool:
+        """Return whether a guest that moves finds its disks on the other host."""
 
     async def recover(self, instances: Collection[Instance]) -> None:
         """Tell the driver after a start of the agent which instances the cell has on the host."""
@@ -106,6 +109,10 @@ class DriverService:
     async def hardware(self) -> Hardware | None:
         """Return the NUMA cells and PCI devices of the host."""
         return self._driver.hardware()
+
+    async def keeps_disks(self) -> bool:
+        """Return whether a guest that moves finds its disks on the other host."""
+        return isinstance(self._driver, StoppingDriver) and self._driver.keeps_disks
 
     async def recover(self, instances: Collection[Instance]) -> None:
         """Tell the driver which instances the cell has on the host."""

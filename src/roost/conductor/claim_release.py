@@ -98,7 +98,8 @@ async def free_claims(context: PlacementContext, instances: Collection[str]) -> 
             raise
     # One of them may be the cause: a write of several is refused as a whole.
     outcome = Freeing([], {})
-    for uuid in held:
+    # Also those that held nothing: what one of them held may be another's now.
+    for uuid in instances:
         try:
             if await _free_what_is_there(context, uuid):
                 outcome.freed.append(uuid)

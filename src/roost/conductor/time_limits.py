@@ -18,6 +18,7 @@ from roost.state.cell_database.deletions import end_deletions
 from roost.state.cell_database.history import PRUNED_AT_ONCE, prune_past
 from roost.state.cell_database.host_work import attempts_assigned, deletions_awaited
 from roost.state.cell_database.move_reports import fail_targets, targets_unconfirmed
+from roost.state.cell_database.moves import PRUNED_AT_ONCE as MOVES_AT_ONCE
 from roost.state.cell_database.moves import confirm_waiting, prune_moves
 from roost.state.leases import Stamp, Standstill
 from roost.storage import StorageError
@@ -146,7 +147,9 @@ async def trim_past(context: Context, cell: str, limits: TimeLimits) -> None:
     while True:
         now = context.clock()
         await _written(context, cell, trim_fences(now - limits.tombstone_days * DAY))
-        await _written(context, cell, prune_moves(now - limits.history_days * DAY))
+        of_moves = prune_moves(now - limits.history_days * DAY)
+        while await _written(context, cell, of_moves) == MOVES_AT_ONCE:
+            pass
         prune = prune_past(now - limits.history_days * DAY)
         while await _written(context, cell, prune) == PRUNED_AT_ONCE:
             pass

@@ -4,6 +4,8 @@
 
     from                                          to          because
     preparing, stopping, stopped, starting        retrying    the attempt failed on the target
+    preparing, stopping, stopped                  restarting  it was aborted, or its time is over
+    preparing                                     returning   it was aborted, or the dead host is back
     retrying                                      preparing   a conductor took the next alternate
     stopping, retrying                            restarting  no target is left; the source was told to stop
     requested, retrying                           returning   no target is left; the source runs
@@ -16,6 +18,7 @@
     discarding                                    freeing     the target has destroyed its guest
     reverting, resuming                           continuing  the revert failed; the target starts again
     continuing                                    switched
+    cleaning, discarding                          freeing     the host was given up
     any                                           deleted     the instance was deleted, or given up
 
 The source is the host that the instance leaves, with the attempt that built its guest; the target is the host
@@ -98,6 +101,18 @@ UNCONFIRMED: Final = (PREPARING, STOPPING, STOPPED)
 LIMITED: Final = (*ON_TARGET, RETRYING, RESTARTING)
 """States in which a move counts for the limits of moves at once: it has a target, and the instance does not
 run there yet, or on the source again."""
+
+RESTING: Final = (
+    *(STOPPING, STOPPED, STARTING, RETRYING, RESTARTING, RETURNING),
+    *(REVERTING, RESUMING, CONTINUING),
+)
+"""States in which the guest of the instance's row may be stopped, as the move has ordered it."""
+
+UNDER_WAY: Final = (
+    *(REQUESTED, *ON_TARGET, RETRYING, RESTARTING, RETURNING, SWITCHED, CLEANING),
+    *(REVERTING, RESUMING, CONTINUING, UNDOING, DISCARDING, FREEING),
+)
+"""States of moves that have not ended."""
 
 HOLDS_TARGET: Final = (*ON_TARGET, SWITCHED, CLEANING, REVERTING, RESUMING, CONTINUING)
 """States in which the instance holds the target, and the move what the instance held on the source."""

@@ -91,6 +91,11 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     refused: str | None = None
 
 
+KEEPS_DISKS = "keeps_disks_of_moves"
+"""The key of ``stats``, with the value `YES`, of a node whose driver keeps the disks of guests that move."""
+
+YES = "yes"
+
 MEBIBYTES = 1024
 """MiB in one GiB: disks are in GiB, free disk is reported in MiB."""
 

@@ -62,6 +62,9 @@ class DriverService:
     def nodes(self) -> None:
         """The host is its only node."""
 
+    def keeps_disks(self) -> bool:
+        return True
+
     def hardware(self) -> None:
         """The host has no hardware that is assigned."""
 

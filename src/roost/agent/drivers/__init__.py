@@ -167,6 +167,14 @@ class StoppingDriver(Protocol):
     A stopped guest stays stopped when the agent is restarted.
     """
 
+    @property
+    def keeps_disks(self) -> bool:
+        """True if a guest that moves finds its disks on the other host.
+
+        Then `prepare` keeps the disks of an instance that are there, and `destroy` leaves those that its
+        guest on another host uses. Without that instances are not migrated: they would lose their disks.
+        """
+
     async def stop(self, instance: str) -> None:
         """Stop the guest of an instance; its disks and its definition stay.
 

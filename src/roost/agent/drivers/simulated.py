@@ -270,6 +270,10 @@ class SimulatedDriver:
     async def start(self, instance: Instance) -> None:
         self._switch(instance.uuid, self._guests[instance.uuid], runs=True)
 
+    @property
+    def keeps_disks(self) -> bool:
+        return True
+
     async def stop(self, instance: str) -> None:
         guest = self._guests.get(instance)
         if guest is None:

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from roost.agent.drivers import Attached, Driver, Hardware, PluggingDriver, stopping_driver
+from roost.agent.drivers import Attached, Driver, Hardware, PluggingDriver, StoppingDriver, stopping_driver
 from roost.agent.errors import BuildFailed, StateUnusable
 from roost.agent.neighbours import Neighbour
 from roost.agent.provider_tree import ProviderTree
@@ -81,6 +81,10 @@ class AttachingDriver:
 
     async def start(self, instance: Instance) -> None:
         await self._driver.start(instance)
+
+    @property
+    def keeps_disks(self) -> bool:
+        return isinstance(self._driver, StoppingDriver) and self._driver.keeps_disks
 
     async def stop(self, instance: str) -> None:
         await stopping_driver(self._driver).stop(instance)

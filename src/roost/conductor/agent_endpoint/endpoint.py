@@ -359,6 +359,9 @@ class AgentEndpoint:
         else:
             came = [(each.instance, each.attempt) for each in poll.results if each.failure is None]
             gone = [(each.instance, each.guest) for each in poll.destroyed if each.guest is not None]
+            switched = [each for each in poll.powered if each.failure is None]
+            came += [(each.instance, each.attempt) for each in switched if each.runs]
+            gone += [(each.instance, each.attempt) for each in switched if not each.runs]
             expected = (listed.digest + digest_of(came) - digest_of(gone)) % SIZE
             if poll.digest != expected:
                 return True

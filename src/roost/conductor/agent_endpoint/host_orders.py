@@ -241,7 +241,13 @@ async def work_for(context: Context, database: str, cell: str, work: HostWork, v
         too_old = f"its agent has service version {version}, and this needs {MOVES.since}"
         refused = await context.write(database, refuse_parts(tuple(work.moves), too_old, context.clock()))
         context.record((), refused)
-        work = msgspec.structs.replace(work, moves=[part for part in work.moves if part.kind == "destroy"])
+        late_builds = {each.instance for each in refused}
+        kept = [
+            part
+            for part in work.moves
+            if part.kind == "destroy" or (part.kind == "build" and part.instance.uuid not in late_builds)
+        ]
+        work = msgspec.structs.replace(work, moves=kept)
     late = {each.uuid: needed for each in work.instances if (needed := _needed(each)) > version}
     if not late:
         return work

@@ -9,10 +9,11 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.errors import CellTakenBack, SessionLost
 from roost.agent.protocol.types import HistoryPosition, SessionKey
-from roost.model.instance import ON_ITS_HOST, DestroyOrder, Instance
+from roost.model.instance import ACTIVE, ASSIGNED, ON_ITS_HOST, DestroyOrder, Instance
 from roost.state.cell_database.host_admission import forget_refused, hold_host, release_hosts
 from roost.state.cell_database.host_work import SESSION, read_orders, session_name
 from roost.state.cell_database.move_orders import guests_of_moves
+from roost.state.cell_database.move_rows import resting
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, leases
 from roost.state.leases import VACANT, AcquireLease, Lease, acquire, read_leases, read_stamps
@@ -108,8 +109,14 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
         expected: defaultdict[str, list[Instance]] = defaultdict(list)
         given: defaultdict[str, list[DestroyOrder]] = defaultdict(list)
         for some in in_batches(opened):
-            for row in connection.execute(_EXPECTED, {"hosts": some}):
-                expected[row.host].append(instance_of(row))
+            rows = connection.execute(_EXPECTED, {"hosts": some}).all()
+            stopped = resting(connection, [row.move for row in rows if row.move])
+            for row in rows:
+                guest = instance_of(row)
+                if row.state == ACTIVE and row.move in stopped:
+                    # An agent takes none for a guest that runs but those that are ``active``.
+                    guest = msgspec.structs.replace(guest, state=ASSIGNED)
+                expected[row.host].append(guest)
             for host, instance in guests_of_moves(connection, some):
                 expected[host].append(instance)
         for order in read_orders(connection, opened):

@@ -55,6 +55,7 @@ from roost.state.cell_database.move_work import (
     take_target,
 )
 from roost.state.cell_database.moves import find_moves
+from roost.state.cell_database.nodes import hosts_losing_disks
 from roost.storage import StorageError
 
 MOST = 200
@@ -148,8 +149,11 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
     handed = HandedClaim(
         there.allocations, there.consumer.generation, there.consumer.assignment, consumer=move.uuid
     )
+    losing: frozenset[str] = frozenset()
+    if move.kind != EVACUATION:
+        losing = await context.read(work.database, hosts_losing_disks())
     request = HostRequest(
-        spec_of_move(move, work.cell, () if move.to_host in busy else busy),
+        spec_of_move(move, work.cell, losing if move.to_host in busy else busy | losing),
         (move.instance,),
         ALTERNATES,
         request_id=move.by.request_id,
@@ -291,8 +295,8 @@ _STEPS: Mapping[str, Callable[[CellConductorContext, MoveQueue, Move], Awaitable
 }
 
 
-def spec_of_move(move: Move, cell: str, busy: Collection[str] = ()) -> RequestSpec:
-    """Return the request spec by which a move looks for a target in a cell. ``busy``: hosts left out.
+def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> RequestSpec:
+    """Return the request spec by which a move looks for a target in a cell. ``without``: hosts left out.
 
     A host that was forced when the instance was created does not bind its moves. Members of its server group
     are those that placement knows now.
@@ -313,7 +317,7 @@ def spec_of_move(move: Move, cell: str, busy: Collection[str] = ()) -> RequestSp
         force_hosts=(),
         force_nodes=(),
         retried_hosts=frozenset(),
-        ignore_hosts=spec.ignore_hosts.union((move.source.host,), busy),
+        ignore_hosts=spec.ignore_hosts.union((move.source.host,), without),
         needs_version=max(spec.needs_version, MOVES.since),
     )
 

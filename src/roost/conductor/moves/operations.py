@@ -90,8 +90,7 @@ async def evacuate_instance(service: MoveService, req: Request, resp: Response, 
 
     The agent of the host must have been silent until its session was free. If it is back before the new guest
     starts, the evacuation ends. What the instance held there is freed when the host is back and has destroyed
-    what it had, or when it is removed. The new guest finds the disks if the hosts share them, and is made
-    from the image otherwise.
+    what it had, or when it is removed. The driver of the new host makes the guest anew.
     """
     wanted: WantedEvacuation = req.body
     proof = DeathProof("operator", wanted.evidence.strip(), service.conductor.context.clock())

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ACTIVE, UNSETTLED
-from roost.model.move import DONE, ENDED, FAILED_MOVE, SWITCHED
+from roost.model.move import CLEANING, DONE, ENDED, FAILED_MOVE, SWITCHED, UNDER_WAY
 from roost.model.operator_word import Subject
 from roost.state.cell_database.instance_search import PLACED, count_remaining
 from roost.state.cell_database.move_limits import MoveCounts, MoveLimits, count_moves
@@ -19,7 +19,7 @@ from roost.state.cell_database.move_rows import MOVES, move_of
 from roost.state.cell_database.moves import refusal_of
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, moves
-from roost.storage import one_of_constants, transaction
+from roost.storage import in_batches, one_of_constants, transaction
 
 MOST_NAMED = 100
 """Instances of a subject that are named at most. Further ones are counted."""
@@ -94,7 +94,9 @@ def describe_drain(connection: Connection, subject: Subject, since: float) -> Dr
     """Return the progress of the drain of a subject of this cell, which began at ``since`` by the clock."""
     under_way = [
         move
-        for row in connection.execute(MOVES.where(*_from(subject), moves.c.state.not_in(ENDED)))
+        for row in connection.execute(
+            MOVES.where(*_from(subject), one_of_constants(moves.c.state, UNDER_WAY))
+        )
         if subject.node in ("", (move := move_of(row)).source.node)
     ]
     staying = [
@@ -107,7 +109,9 @@ def describe_drain(connection: Connection, subject: Subject, since: float) -> Dr
         for move in under_way
         if move.state == SWITCHED
     ]
-    stuck, moving = len(staying), len(under_way) - len(staying)
+    moving = len(under_way) - len(staying)
+    staying += _locked(connection, subject)
+    stuck = len(staying)
     failures = _failures(connection, subject)
     left_alone = INSTANCES.where(
         *_on(subject), one_of_constants(instances.c.state, PLACED), instances.c.move.is_(None)
@@ -127,6 +131,21 @@ def describe_drain(connection: Connection, subject: Subject, since: float) -> Dr
     left = count_remaining((subject,))(connection).instances.get(subject, 0)
     moved = _moved(connection, subject, since)
     return DrainProgress(left, moving, moved, stuck, tuple(staying[:MOST_NAMED]))
+
+
+def _locked(connection: Connection, subject: Subject) -> list[StayingInstance]:
+    """Return the instances that have come to a subject by moves which wait, and cannot move again before."""
+    here = INSTANCES.where(*_on(subject), instances.c.move.is_not(None))
+    rows = {row.move: row for row in connection.execute(here)}
+    found = []
+    for some in in_batches(rows):
+        for row in connection.execute(MOVES.where(moves.c.uuid.in_(some))):
+            why = f"move {row.uuid} waits to be confirmed or reverted"
+            if row.state == CLEANING:
+                why = f"move {row.uuid} waits for host {row.source_host} to destroy what it had"
+            if row.source_host != subject.host and row.state in (SWITCHED, CLEANING):
+                found.append(StayingInstance(row.instance_uuid, rows[row.uuid].state, why, 0))
+    return found
 
 
 def _tried(connection: Connection, subject: Subject) -> Counter[tuple[str, int]]:

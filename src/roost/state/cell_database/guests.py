@@ -15,7 +15,7 @@ from roost.model.instance import ACTIVE, LOST, MOVING, ON_ITS_HOST
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_INT
 from roost.state.cell_database.history import MOST_OF_GUESTS, line, with_line
-from roost.state.cell_database.move_rows import attempts_of_moves
+from roost.state.cell_database.move_rows import attempts_of_moves, resting
 from roost.state.cell_database.reported import MAX_UUID
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances, unknown_guests
@@ -67,10 +67,12 @@ class GuestsReported(msgspec.Struct, frozen=True):
     def together(cls, connection: Connection, works: "Sequence[GuestsReported]") -> list[Compared]:
         known: defaultdict[str, dict[tuple[str, int], str]] = defaultdict(dict)
         for some in in_batches(work.host for work in works):
-            for row in connection.execute(_ON_HOSTS, {"hosts": some}):
-                # A move stops guests: one that is not there is not lost.
-                moves = row.move is not None and row.state == ACTIVE
-                known[row.host][row.uuid, row.attempt] = MOVING if moves else row.state
+            rows = connection.execute(_ON_HOSTS, {"hosts": some}).all()
+            # A move stops guests: one that is not there is not lost.
+            stopped = resting(connection, [row.move for row in rows if row.move and row.state == ACTIVE])
+            for row in rows:
+                rests = row.state == ACTIVE and row.move in stopped
+                known[row.host][row.uuid, row.attempt] = MOVING if rests else row.state
             for host, uuid, attempt in attempts_of_moves(connection, some):
                 known[host].setdefault((uuid, attempt), MOVING)
         compared = [work.compared(known[work.host]) for work in works]

@@ -8,11 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import (
-    ACTIVE,
-    ASSIGNED,
     FAILED,
     ON_ITS_HOST,
-    STARTING,
     UNSETTLED,
     BuildAttempt,
     Instance,
@@ -89,17 +86,11 @@ def describe_instances(connection: Connection, uuids: tuple[str, ...]) -> Mappin
         for some in in_batches(uuids)
         for row in connection.execute(_DESCRIBED, {"uuids": some})
     }
-    # Mostly there are none: the first attempt at an instance succeeds.
-    tried = [uuid for uuid, each in found.items() if _may_have_failed(each.instance)]
-    for some in in_batches(tried):
+    # An instance that runs on its first attempt may have others, of moves that failed or were reverted.
+    for some in in_batches(found):
         for row in connection.execute(_ATTEMPTS, {"uuids": some}):
             found[row.instance_uuid].attempts.append(attempt_of(row))
     return found
-
-
-def _may_have_failed(instance: Instance) -> bool:
-    """Return whether an attempt at the instance may have ended without a guest."""
-    return instance.attempt > 1 or instance.state not in (ASSIGNED, STARTING, ACTIVE)
 
 
 _DESCRIBED = INSTANCES.add_columns(instances.c.changed_at).where(one_of(instances.c.uuid, "uuids"))

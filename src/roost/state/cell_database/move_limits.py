@@ -44,7 +44,10 @@ class MoveLimits(OptionStruct, frozen=True, kw_only=True, group="conductor"):
         "is under way from when it has a target until its instance runs there, or stays where it was.",
     )
     per_cell: int = option(
-        20, name="moves_per_cell", min=1, help="Moves of instances in one cell that are under way at once."
+        20,
+        name="moves_per_cell",
+        min=1,
+        help="Moves of instances in one cell that are under way at once; as many evacuations beside them.",
     )
 
 
@@ -53,10 +56,14 @@ Counted = Literal["placed", "begun", "asked"]
 
 
 class MoveCounts(msgspec.Struct, frozen=True):
-    """Numbers of moves: by host, whether they go from it or to it, and in the cell."""
+    """Numbers of moves: by host, whether they go from it or to it, and in the cell.
+
+    ``in_cell``: those that are no evacuations.
+    """
 
     of_hosts: Mapping[str, int]
     in_cell: int
+    evacuations: int = 0
 
     def full_hosts(self, limits: MoveLimits) -> frozenset[str]:
         """Return the hosts that have as many moves as they may have."""
@@ -73,7 +80,8 @@ def count_moves(connection: Connection, counted: Counted = "placed", but: str = 
             of_hosts[row.source_host] += 1
         if row.state in ON_TARGET:
             of_hosts[row.target_host] += 1
-    return MoveCounts(of_hosts, len(rows))
+    evacuations = sum(row.kind == EVACUATION for row in rows)
+    return MoveCounts(of_hosts, len(rows) - evacuations, evacuations)
 
 
 def may_have_target(connection: Connection, move: Move, host: str, limits: MoveLimits) -> bool:
@@ -82,23 +90,25 @@ def may_have_target(connection: Connection, move: Move, host: str, limits: MoveL
     counts = count_moves("placed", move.uuid)(connection)
     full = counts.full_hosts(limits)
     loads_source = move.kind != EVACUATION and move.source.host in full
-    return counts.in_cell < limits.per_cell and host not in full and not loads_source
+    in_cell = counts.evacuations if move.kind == EVACUATION else counts.in_cell
+    return in_cell < limits.per_cell and host not in full and not loads_source
 
 
 @short_read
 def find_moves_to_begin(connection: Connection, limits: MoveLimits) -> list[str]:
     """Return the uuids of waiting moves that may begin now, the oldest first."""
     counts = count_moves("begun")(connection)
-    room = limits.per_cell - counts.in_cell
-    if room <= 0:
-        return []
+    # Moves that wait for hosts which have died keep no evacuation from them waiting.
+    room = {False: limits.per_cell - counts.in_cell, True: limits.per_cell - counts.evacuations}
     of_hosts = Counter(counts.of_hosts)
     found: list[str] = []
     full = sorted(counts.full_hosts(limits))
     waiting = _WAITING.where(moves.c.source_host.not_in(full) | (moves.c.kind == EVACUATION))
     for row in connection.execute(waiting):
         loads_source = row.kind != EVACUATION
-        if len(found) < room and not (loads_source and of_hosts[row.source_host] >= limits.per_host):
+        is_full = loads_source and of_hosts[row.source_host] >= limits.per_host
+        if room[not loads_source] > 0 and not is_full:
+            room[not loads_source] -= 1
             of_hosts[row.source_host] += loads_source
             found.append(row.uuid)
     return found

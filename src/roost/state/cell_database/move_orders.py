@@ -12,8 +12,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import Instance
-from roost.model.move import AT_SOURCE, AT_TARGET, ENDED, MoveWork, OrderKind, at_place, other_place
+from roost.model.instance import ASSIGNED, Instance
+from roost.model.move import AT_SOURCE, AT_TARGET, UNDER_WAY, MoveWork, OrderKind, at_place, other_place
 from roost.state.cell_database.move_rows import MOVES, SOURCE, TARGET, move_of
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, moves
@@ -107,7 +107,8 @@ _INSTANCES = INSTANCES.where(one_of(instances.c.uuid, "uuids"))
 def guests_of_moves(connection: Connection, hosts: Collection[str]) -> list[tuple[str, Instance]]:
     """Return the guests that some hosts may have beside those of their instances, each with its host.
 
-    They are those that a target prepares or runs, and those that a source keeps stopped.
+    They are those that a target prepares or starts, and those that are kept stopped: none of them is to be
+    taken for one that runs, so all are ``assigned``.
     """
     found = []
     there = [
@@ -125,10 +126,11 @@ def guests_of_moves(connection: Connection, hosts: Collection[str]) -> list[tupl
         instance = rows.get(move.instance)
         other = None if instance is None else other_place(move, instance.attempt)
         if instance is not None and other is not None and other.host in wanted:
-            found.append((other.host, at_place(instance, other)))
+            found.append((other.host, msgspec.structs.replace(at_place(instance, other), state=ASSIGNED)))
     return found
 
 
 _UNDER_WAY_ON = MOVES.where(
-    one_of(moves.c.source_host, "hosts") | one_of(moves.c.target_host, "hosts"), moves.c.state.not_in(ENDED)
+    one_of(moves.c.source_host, "hosts") | one_of(moves.c.target_host, "hosts"),
+    one_of_constants(moves.c.state, UNDER_WAY),
 )

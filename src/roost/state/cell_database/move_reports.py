@@ -113,6 +113,9 @@ def report_target(connection: Connection, result: BuildResult, at: float) -> Att
         reason = NOT_STOPPED if waited else result.failure
         _fail_target(connection, move, reason, result.code, at, retryable=result.retryable and not waited)
         return _end(move, record.FAILED, at, reason)
+    if move.state != STARTING:
+        # It was not told to start the guest: what runs there is not known to be alone.
+        return None
     put_on(connection, move, move.target, move.target.selection, at)
     enter(connection, move, SWITCHED, at)
     if move.confirms:
@@ -128,7 +131,10 @@ def report_power(connection: Connection, host: str, reports: Iterable[PowerResul
             _take_power(connection, move, report, at)
 
 
-def _take_power(connection: Connection, move: Move, report: PowerResult, at: float) -> None:
+def _take_power(
+    connection: Connection, move: Move, report: PowerResult, at: float, *, loses: bool = True
+) -> None:
+    """Let a move go on by the result of an order. ``loses``: a guest that is not started again is lost."""
     of_source, failure = report.attempt == move.source.attempt, report.failure
     awaited = (AT_SOURCE if of_source else AT_TARGET).get(move.state)
     if awaited != ("start" if report.runs else "stop"):
@@ -147,7 +153,8 @@ def _take_power(connection: Connection, move: Move, report: PowerResult, at: flo
         of = "target cannot stop" if move.state == REVERTING else "source cannot start"
         enter(connection, move, CONTINUING, at, reason=f"the {of} its guest: {failure}", ends_as=None)
     else:
-        lose(connection, move.instance, f"the guest could not be started again: {failure}", at)
+        if loses:
+            lose(connection, move.instance, f"the guest could not be started again: {failure}", at)
         enter(connection, move, _AFTER_POWER[move.state], at)
 
 
@@ -169,11 +176,18 @@ def refuse_parts(
     ended = []
     for part in parts:
         uuid, attempt, host = part.instance.uuid, part.instance.attempt, part.instance.host or ""
+        move = _locked(connection, uuid, attempt, host)
+        if move is None:
+            continue
         if part.kind == "build":
-            end = report_target(connection, BuildResult(uuid, host, attempt, reason, TOO_OLD), at)
-            ended += [] if end is None else [end]
+            # Once it was told to start the guest, the host finds it, or builds it, as any version does.
+            if move.state in UNCONFIRMED:
+                _fail_target(connection, move, reason, TOO_OLD, at, orders=True)
+                ended.append(_end(move, record.FAILED, at, reason))
         elif part.kind in ("stop", "start"):
-            report_power(connection, host, [PowerResult(uuid, attempt, part.kind == "start", reason)], at)
+            told = PowerResult(uuid, attempt, part.kind == "start", reason)
+            # It did nothing: the list of guests says whether the guest runs.
+            _take_power(connection, move, told, at, loses=False)
     return ended
 
 
@@ -285,7 +299,7 @@ def fail_targets_on(connection: Connection, host: str, reason: str, code: str, a
             _keep_end(connection, move, reason, REVERTED, at)
             enter(connection, move, FREEING, at, reason=reason)
         elif move.source.host == host and move.state == RESUMING:
-            enter(connection, move, CONTINUING, at, reason=reason)
+            enter(connection, move, CONTINUING, at, reason=reason, ends_as=None)
     return ended
 
 

@@ -7,11 +7,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import Requester
-from roost.model.move import ENDED, DeathProof, Move, MovePlace, MoveStep
+from roost.model.move import PREPARING, RESTING, RUNS, UNDER_WAY, DeathProof, Move, MovePlace, MoveStep
 from roost.model.spec import RequestSpec, Selection
 from roost.state.cell_database.rows import Row, selection_text, spec_text
 from roost.state.cell_database.tables import moves
-from roost.storage import in_batches, one_of
+from roost.storage import in_batches, one_of, one_of_constants
 
 SOURCE, TARGET = "source", "target"
 """The sides of a move, as the names of its columns begin."""
@@ -83,6 +83,19 @@ def move_row(move: Move) -> dict[str, object]:
     }
 
 
+def resting(connection: Connection, uuids: Collection[str]) -> set[str]:
+    """Return which of some moves may have stopped the guest of their instance's row."""
+    return {
+        uuid for some in in_batches(uuids) for uuid in connection.execute(_RESTING, {"uuids": some}).scalars()
+    }
+
+
+_RESTING = sa.select(moves.c.uuid).where(
+    one_of(moves.c.uuid, "uuids"),
+    one_of_constants(moves.c.state, RESTING) | ((moves.c.state == PREPARING) & (moves.c.at_source != RUNS)),
+)
+
+
 def attempts_of_moves(connection: Connection, hosts: Collection[str]) -> set[tuple[str, str, int]]:
     """Return the attempts that some hosts may have by moves that are under way: host, instance, attempt."""
     return {tuple(row) for some in in_batches(hosts) for row in connection.execute(_THERE, {"hosts": some})}
@@ -91,7 +104,7 @@ def attempts_of_moves(connection: Connection, hosts: Collection[str]) -> set[tup
 _THERE = sa.union_all(
     *(
         sa.select(moves.c[f"{side}_host"], moves.c.instance_uuid, moves.c[f"{side}_attempt"]).where(
-            one_of(moves.c[f"{side}_host"], "hosts"), moves.c.state.not_in(ENDED)
+            one_of(moves.c[f"{side}_host"], "hosts"), one_of_constants(moves.c.state, UNDER_WAY)
         )
         for side in (SOURCE, TARGET)
     )

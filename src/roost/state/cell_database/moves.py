@@ -40,12 +40,16 @@ from roost.model.move import (
 from roost.model.spec import Flavor
 from roost.state.cell_database.move_changes import MOVE, enter, locked_instance, locked_move, lose, stamp_of
 from roost.state.cell_database.move_rows import MOVES, move_of, move_row
+from roost.state.cell_database.nodes import nodes_losing_disks
 from roost.state.cell_database.rows import (
     decoded,
 )
 from roost.state.cell_database.tables import instances, moves
 from roost.state.leases import VACANT
 from roost.storage import entering, in_batches, one_of, one_of_constants, short_read, transaction
+
+PRUNED_AT_ONCE = 500
+"""Moves that one transaction removes at most."""
 
 CONFIRMED_AT_ONCE = 100
 """Moves that one transaction confirms at most."""
@@ -113,11 +117,21 @@ def read_steps(connection: Connection, uuid: str) -> list[MoveStep]:
 
 @transaction
 def prune_moves(connection: Connection, older_than: float) -> int:
-    """Remove moves that ended before ``older_than`` (seconds since the epoch). Returns their number."""
-    old = sa.delete(moves).where(one_of_constants(moves.c.state, ENDED), moves.c.changed_at < older_than)
-    return connection.execute(old).rowcount
+    """Remove moves that ended before ``older_than`` (seconds since the epoch). Returns their number.
+
+    If it is `PRUNED_AT_ONCE` there may be more.
+    """
+    old = connection.execute(_OLD, {"before": older_than}).scalars().all()
+    if old:
+        connection.execute(sa.delete(moves).where(moves.c.uuid.in_(old)))
+    return len(old)
 
 
+_OLD = (
+    sa.select(moves.c.uuid)
+    .where(one_of_constants(moves.c.state, ENDED), moves.c.changed_at < sa.bindparam("before"))
+    .limit(PRUNED_AT_ONCE)
+)
 _NAMED = MOVES.where(one_of(moves.c.uuid, "uuids"))
 
 
@@ -159,6 +173,8 @@ def begin_move(
         proof = msgspec.structs.replace(proof, stamp=stamp_of(connection, locked.host or ""))
         if proof.stamp is not None and proof.stamp.holder != VACANT:
             return MoveRefused(f"the agent of host {locked.host} has not been silent for long enough")
+    if proof is None and locked.node in nodes_losing_disks(connection, [locked.node or ""]):
+        return MoveRefused(f"the driver of host {locked.host} does not keep the disks of guests that move")
     if to_host == locked.host:
         return MoveRefused(f"the instance is on host {to_host} already")
     move = Move(
@@ -232,6 +248,8 @@ def confirm_waiting(connection: Connection, since: float, at: float) -> list[str
 
 _WAITING = (
     sa.select(moves.c.uuid)
+    # A guest that is lost may have no copy but the one that the source keeps.
+    .join(instances, sa.and_(instances.c.uuid == moves.c.instance_uuid, instances.c.state == ACTIVE))
     .where(moves.c.state == SWITCHED, moves.c.changed_at < sa.bindparam("since"))
     .order_by(moves.c.instance_uuid)
     .limit(CONFIRMED_AT_ONCE)

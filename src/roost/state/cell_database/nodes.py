@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ON_ITS_HOST
-from roost.model.node import NodeReport
+from roost.model.node import KEEPS_DISKS, YES, NodeReport
 from roost.state.cell_database.disabled import move_words
 from roost.state.cell_database.host_work import SESSION, hosts_with_orders
 from roost.state.cell_database.reported import clean_reports
@@ -16,6 +16,24 @@ from roost.state.cell_database.rows import Row, node_row, report_of
 from roost.state.cell_database.tables import instances, leases, nodes, orders
 from roost.state.leases import VACANT, Stamp
 from roost.storage import in_batches, insert_missing, one_of, short_read, transaction
+
+
+def nodes_losing_disks(connection: Connection, named: Collection[str]) -> set[str]:
+    """Return which of some nodes have reported a driver that does not keep the disks of guests that move."""
+    return {
+        node for some in in_batches(named) for node in connection.execute(_LOSING, {"nodes": some}).scalars()
+    }
+
+
+@short_read
+def hosts_losing_disks(connection: Connection) -> frozenset[str]:
+    """Return the hosts with a node whose driver does not keep the disks of guests that move."""
+    return frozenset(connection.execute(_HOSTS_LOSING).scalars())
+
+
+_LOSES = ~nodes.c.facts.contains(f'"{KEEPS_DISKS}":"{YES}"')
+_LOSING = sa.select(nodes.c.node).where(one_of(nodes.c.node, "nodes"), _LOSES)
+_HOSTS_LOSING = sa.select(nodes.c.host).distinct().where(_LOSES)
 
 
 @transaction

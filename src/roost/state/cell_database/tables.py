@@ -163,6 +163,7 @@ moves = sa.Table(
     sa.Column("history", BIG_TEXT, nullable=False),
     sa.Index("moves_by_state", "state", "source_host", "target_host"),
     sa.Index("moves_by_instance", "instance_uuid"),
+    sa.Index("moves_by_time", "began", "uuid"),
     **EXACT,
 )
 

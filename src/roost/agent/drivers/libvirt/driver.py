@@ -148,6 +148,11 @@ class LibvirtDriver:
         name = domain_name(instance.uuid)
         await self._change(name, lambda opened: machinery.start(self._connection, opened, name))
 
+    @property
+    def keeps_disks(self) -> bool:
+        # Disks are made from the image in the host's own folder, and removed with the guest.
+        return False
+
     async def stop(self, instance: str) -> None:
         name = domain_name(instance)
         await self._change(name, lambda opened: machinery.stop(self._connection, opened, name))

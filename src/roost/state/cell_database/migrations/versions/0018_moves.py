@@ -50,6 +50,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("uuid"),
         sa.Index("moves_by_state", "state", "source_host", "target_host"),
         sa.Index("moves_by_instance", "instance_uuid"),
+        sa.Index("moves_by_time", "began", "uuid"),
         if_not_exists=True,
         **EXACT,
     )
