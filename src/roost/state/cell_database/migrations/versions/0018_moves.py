@@ -48,9 +48,6 @@ def upgrade() -> None:
         sa.Column("changed_at", sa.Double(), nullable=False),
         sa.Column("history", TEXT, nullable=False),
         sa.PrimaryKeyConstraint("uuid"),
-        sa.Index("moves_by_state", "state", "source_host", "target_host"),
-        sa.Index("moves_by_instance", "instance_uuid"),
-        sa.Index("moves_by_time", "began", "uuid"),
         if_not_exists=True,
         **EXACT,
     )
@@ -62,6 +59,9 @@ def upgrade() -> None:
         if_not_exists=True,
         **EXACT,
     )
+    op.create_index("moves_by_state", "moves", ["state", "source_host", "target_host"], if_not_exists=True)
+    op.create_index("moves_by_instance", "moves", ["instance_uuid"], if_not_exists=True)
+    op.create_index("moves_by_time", "moves", ["began", "uuid"], if_not_exists=True)
     connection = op.get_bind()
     if connection.scalar(sa.select(sa.func.count()).select_from(turns)) == 0:
         connection.execute(sa.insert(turns), {"id": 1, "turns": 0})
