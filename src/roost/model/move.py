@@ -13,6 +13,7 @@
     returning                                     failed      the instance holds what it held before
     switched                                      reverting   a revert was asked for
     reverting                                     resuming    the target has stopped its guest
+    switched, reverting, continuing               resuming    the target was given up
     resuming                                      undoing     the source runs, the instance's row is its again
     undoing                                       discarding  the claims of instance and move are exchanged
     discarding                                    freeing     the target has destroyed its guest

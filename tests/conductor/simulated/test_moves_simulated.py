@@ -321,6 +321,32 @@ def test_a_host_that_an_operator_gives_up_ends_what_moves_there():
             cloud.finish()
 
 
+def test_an_instance_whose_target_is_given_up_while_its_move_waits_goes_back_to_the_source():
+    for word in (None, "revert"):
+        with cloud_of_one() as cloud:
+            move = cloud.migrate(ONE, confirms=False)
+            now = cloud.wait_for_move(move, SWITCHED)
+            host = cloud.guests.hosts[now.target.host]
+            agent = cloud.process(f"{host.name}-agent")
+            agent.crash()
+            host.die()
+            if word is not None:
+                cloud.revert(move)
+                cloud.wait_for_move(move, REVERTING)
+            gone = give_up_on_host(host=host.name, reason="it burnt", at=0.0, cell="c1")
+            cloud.network.databases["cell/c1"].run(gone, True)
+            cloud.wait_for_move(move, REVERTED)
+            row = cloud.row(ONE)
+            assert (row.state, row.host, row.attempt) == (ACTIVE, now.source.host, 1)
+            assert cloud.guests.running(ONE) == [(now.source.host, 1)]
+            # Its attempt is not given twice.
+            cloud.wait_for_move(cloud.migrate(ONE), DONE)
+            assert cloud.row(ONE).attempt == 3
+            agent.start()
+            cloud.finish()
+            assert not host.off
+
+
 def test_a_source_that_does_not_answer_ends_the_move_within_the_limit_of_builds():
     with cloud_of_one(build_seconds=20.0) as cloud:
         source = cloud.process(f"{cloud.row(ONE).host}-agent")

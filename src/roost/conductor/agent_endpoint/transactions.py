@@ -134,18 +134,22 @@ def _store_together(
     if any(poll.results for poll in polls):
         reports = [ReportResults(poll.results, poll.at, poll.cell) for poll in polls]
         ended = ReportResults.together(connection, reports)
-        for poll, of_it in zip(polls, ended, strict=True):
-            of_moves = [
-                report_target(connection, each, at)
-                for each in clean_results(poll.results)
-                if _may_be_of_move(each)
-            ]
-            of_it += [each for each in of_moves if each is not None]
+        of_moves = [
+            (result, of_it)
+            for poll, of_it in zip(polls, ended, strict=True)
+            for result in clean_results(poll.results)
+            if _may_be_of_move(result)
+        ]
+        # Transactions that lock the same instances lock them in the same order.
+        for result, of_it in sorted(of_moves, key=lambda each: each[0].instance):
+            if (end := report_target(connection, result, at)) is not None:
+                of_it.append(end)
     if destroyed := tuple(each for poll in polls for each in poll.destroyed):
         note_destroyed(destroyed, at)(connection)
         note_moves_destroyed(connection, destroyed, at)
-    for poll in polls:
-        report_power(connection, poll.session.host, poll.powered, at)
+    powered = [(each, poll.session.host) for poll in polls for each in poll.powered]
+    for report, host in sorted(powered, key=lambda each: each[0].instance):
+        report_power(connection, host, (report,), at)
     kept = tuple(
         each
         for poll, others in zip(polls, refused, strict=True)

@@ -31,7 +31,7 @@ from roost.state.cell_database.arrivals import ABOVE_ALL, raise_fences
 from roost.state.cell_database.building import UNDER_WAY, fail_attempts, recorded_end
 from roost.state.cell_database.history import NEW_LINE, keep_histories, line, with_line
 from roost.state.cell_database.host_work import acknowledge, give_orders
-from roost.state.cell_database.move_changes import end_moves_of
+from roost.state.cell_database.move_changes import end_moves_of, send_back
 from roost.state.cell_database.move_reports import fail_targets_on
 from roost.state.cell_database.rows import PRESENT, Row
 from roost.state.cell_database.state_changes import note_changes
@@ -222,12 +222,14 @@ def give_up_on_host(
 
     An attempt that has not ended fails, so that another host is tried. An instance that ran is abandoned: its
     claim is freed and it is in error. A deletion goes on. The host is ordered to destroy all guests, in case
-    it comes back.
+    it comes back. An instance whose move waits to be confirmed goes back to the source, which has its guest.
     """
     there = [instances.c.host == host, instances.c.state.in_(states)]
     if only is not None:
         there.append(instances.c.uuid == only)
-    rows = connection.execute(sa.select(*PRESENT).where(*there).with_for_update()).all()
+    rows: Sequence[Row] = connection.execute(sa.select(*PRESENT).where(*there).with_for_update()).all()
+    back = send_back(connection, rows, at, reason)
+    rows = [row for row in rows if row.uuid not in back]
     end_moves_of(connection, rows, at, reason)
     by_state: dict[str, list[AttemptKey]] = {}
     for row in rows:
@@ -253,7 +255,7 @@ def give_up_on_host(
     end_deletions(deleting, at)(connection)
     if only is None:
         ended += fail_targets_on(connection, host, reason, HOST_GONE, at)
-    return GivenUp(frozenset(key.instance for key in (*building, *ran, *deleting)), ended)
+    return GivenUp(frozenset(key.instance for key in (*building, *ran, *deleting)) | back, ended)
 
 
 @entering(GONE)

@@ -17,16 +17,22 @@ from roost.model.instance import (
     MOVING,
     NOT_MOVED,
     OF_MOVES,
+    BuildAttempt,
     DestroyOrder,
     Instance,
     Transition,
 )
 from roost.model.move import (
+    CONTINUING,
     DELETED,
     ENDED,
     RESTARTING,
+    RESUMING,
     RETURNING,
+    REVERTED,
+    REVERTING,
     RUNS,
+    SWITCHED,
     Move,
     MovePlace,
     MoveStep,
@@ -35,8 +41,9 @@ from roost.model.move import (
 )
 from roost.model.spec import Selection
 from roost.model.text import clean_text
+from roost.state.cell_database.building import keep_attempts
 from roost.state.cell_database.history import MOST_OF_GUESTS, MOST_OF_REASON, line, transition_line, with_line
-from roost.state.cell_database.host_work import give_orders, session_name
+from roost.state.cell_database.host_work import give_orders, read_orders, session_name
 from roost.state.cell_database.move_rows import MOVES, move_of
 from roost.state.cell_database.reported import MAX_HOST
 from roost.state.cell_database.rows import (
@@ -47,7 +54,7 @@ from roost.state.cell_database.rows import (
     spec_text,
 )
 from roost.state.cell_database.state_changes import note_changes
-from roost.state.cell_database.tables import instances, moves
+from roost.state.cell_database.tables import build_attempts, instances, moves
 from roost.state.leases import read_stamps
 from roost.storage import in_batches, one_of
 
@@ -179,6 +186,59 @@ def way_back(move: Move) -> str:
     A source that was told to stop its guest starts it again first, unless it is dead.
     """
     return RETURNING if move.at_source == RUNS or move.proof is not None else RESTARTING
+
+
+def send_back(connection: Connection, rows: Collection[Row], at: float, reason: str) -> frozenset[str]:
+    """Let instances whose target is given up go back to the source, where a move that waits has their guest.
+
+    ``rows``: as those of `end_moves_of`, on the host that is given up. It is ordered to destroy what it has,
+    and nobody waits for it. Returns the instances that go back.
+    """
+    back = set()
+    of_moves = {row.move: row for row in rows if row.move is not None}
+    for some in in_batches(sorted(of_moves)):
+        for found in connection.execute(_NAMED.with_for_update(), {"uuids": some}).all():
+            move, row = move_of(found), of_moves[found.uuid]
+            if move.state in _KEPT_FOR_IT and move.target is not None and row.attempt == move.target.attempt:
+                give_orders([DestroyOrder(row.uuid, row.attempt, row.host)], at)(connection)
+                keep_end(connection, move, reason, REVERTED, at)
+                enter(connection, move, RESUMING, at, reason=reason, ends_as=REVERTED)
+                back.add(row.uuid)
+    return frozenset(back)
+
+
+_KEPT_FOR_IT = (SWITCHED, REVERTING, CONTINUING)
+"""States in which the source keeps the stopped guest of an instance whose row is the target's."""
+
+
+def keep_end(
+    connection: Connection, move: Move, reason: str, result: str, at: float, code: str | None = None
+) -> None:
+    """Store the attempt of a move that has ended without a guest, once: no other attempt gets its number."""
+    assert move.target is not None
+    known = sa.select(build_attempts.c.attempt).where(
+        build_attempts.c.instance_uuid == move.instance, build_attempts.c.attempt == move.target.attempt
+    )
+    if connection.execute(known).first() is not None:
+        return
+    ended = BuildAttempt(
+        instance=move.instance,
+        attempt=move.target.attempt,
+        host=move.target.host,
+        node=move.target.node,
+        began=move.began,
+        ended=at,
+        result=result,
+        reason=reason,
+        code=code,
+    )
+    keep_attempts(connection, [ended])
+
+
+def has_order(connection: Connection, place: MovePlace, instance: str) -> bool:
+    """Return whether a host is ordered to destroy its guest of an instance already."""
+    given = read_orders(connection, [place.host])
+    return DestroyOrder(instance, place.attempt, place.host) in given
 
 
 def end_moves_of(connection: Connection, rows: Collection[Row], at: float, reason: str) -> None:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model import record
-from roost.model.instance import AttemptKey, BuildAttempt, BuildResult, DestroyOrder, PowerResult
+from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.model.move import (
     AT_REST,
     AT_SOURCE,
@@ -43,12 +43,12 @@ from roost.model.move import (
     MoveWork,
 )
 from roost.model.record import BUILT, Attempt
-from roost.state.cell_database.building import keep_attempts
 from roost.state.cell_database.host_work import give_orders
 from roost.state.cell_database.move_changes import (
     MOVE,
     enter,
     has_shown_life,
+    keep_end,
     locked_instance,
     locked_move,
     lose,
@@ -196,14 +196,14 @@ def note_moves_destroyed(connection: Connection, done: Collection[DestroyOrder],
     there: set[str] = set()
     for some in in_batches({each.instance for each in done}):
         there.update(connection.execute(_DESTROYING, {"uuids": some}).scalars())
-    for each in done:
+    for each in sorted(done, key=lambda each: each.instance):
         move = _locked(connection, each.instance, each.attempt, each.host) if each.instance in there else None
         if move is None:
             continue
         of_source = each.attempt == move.source.attempt
         if (AT_SOURCE if of_source else AT_TARGET).get(move.state) == "destroy":
             if not of_source:
-                _keep_end(connection, move, "the move was reverted", REVERTED, at)
+                keep_end(connection, move, "the move was reverted", REVERTED, at)
             enter(connection, move, FREEING, at)
 
 
@@ -296,7 +296,7 @@ def fail_targets_on(connection: Connection, host: str, reason: str, code: str, a
             enter(connection, move, FREEING, at, reason=reason)
         elif move.target is not None and move.target.host == host and move.state == DISCARDING:
             give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
-            _keep_end(connection, move, reason, REVERTED, at)
+            keep_end(connection, move, reason, REVERTED, at)
             enter(connection, move, FREEING, at, reason=reason)
         elif move.source.host == host and move.state == RESUMING:
             enter(connection, move, CONTINUING, at, reason=reason, ends_as=None)
@@ -328,28 +328,10 @@ def _fail_target(
 ) -> None:
     """End the attempt of a move. ``orders``: the host has not said that nothing of it is left."""
     assert move.target is not None
-    _keep_end(connection, move, reason, record.FAILED, at, code)
+    keep_end(connection, move, reason, record.FAILED, at, code)
     if orders:
         give_orders([DestroyOrder(move.instance, move.target.attempt, move.target.host)], at)(connection)
     enter(connection, move, RETRYING if retryable else way_back(move), at, reason=reason)
-
-
-def _keep_end(
-    connection: Connection, move: Move, reason: str, result: str, at: float, code: str | None = None
-) -> None:
-    assert move.target is not None
-    ended = BuildAttempt(
-        instance=move.instance,
-        attempt=move.target.attempt,
-        host=move.target.host,
-        node=move.target.node,
-        began=move.began,
-        ended=at,
-        result=result,
-        reason=reason,
-        code=code,
-    )
-    keep_attempts(connection, [ended])
 
 
 def _end(move: Move, result: str, at: float, reason: str | None) -> Attempt:

@@ -15,16 +15,18 @@ from roost.model.instance import (
     NOT_MOVED,
 )
 from roost.model.move import (
+    DISCARDING,
     ENDED,
     FAILED_MOVE,
     FOR_CONDUCTORS,
+    FREEING,
     PREPARING,
     REQUESTED,
     Move,
     MovePlace,
 )
 from roost.model.spec import Selection
-from roost.state.cell_database.move_changes import MOVE, enter, locked_instance, tell_instance
+from roost.state.cell_database.move_changes import MOVE, enter, has_order, locked_instance, tell_instance
 from roost.state.cell_database.move_limits import MoveLimits, may_have_target
 from roost.state.cell_database.move_rows import MOVES, move_of
 from roost.state.cell_database.rows import (
@@ -144,6 +146,9 @@ def go_on(
     """
     if locked_instance(connection, move.instance) is None or not _is_owned(connection, move):
         return False
+    if to == DISCARDING and move.target is not None and has_order(connection, move.target, move.instance):
+        # The target was given up: its guest is destroyed when it is back.
+        to = FREEING
     enter(connection, move, to, at, reason=reason)
     values: dict[str, object] = {}
     if holds is not None:
