@@ -19,6 +19,7 @@ from roost.model.move import (
     FREEING,
     PREPARING,
     REQUESTED,
+    RESTARTING,
     RESUMING,
     RETRYING,
     REVERTED,
@@ -345,6 +346,22 @@ def test_an_instance_whose_target_is_given_up_while_its_move_waits_goes_back_to_
             agent.start()
             cloud.finish()
             assert not host.off
+
+
+def test_an_instance_whose_source_dies_in_the_middle_of_its_move_is_evacuated():
+    with cloud_of_one(build_seconds=20.0) as cloud:
+        cloud.build_in(1.0)
+        first = cloud.migrate(ONE)
+        cloud.wait_for_move(first, PREPARING)
+        host, agent = dead_host(cloud)
+        cloud.wait_for_move(first, RESTARTING)
+        second = cloud.evacuate(ONE)
+        assert cloud.move(first).state == FAILED_MOVE
+        cloud.wait_for_move(second, CLEANING)
+        assert [name for name, _ in cloud.guests.running(ONE)] == [cloud.row(ONE).host] != [host.name]
+        agent.start()
+        cloud.wait_for_move(second, DONE)
+        cloud.finish()
 
 
 def test_a_source_that_does_not_answer_ends_the_move_within_the_limit_of_builds():

@@ -24,7 +24,9 @@ from roost.model.move import (
     ENDED,
     FREEING,
     REQUESTED,
+    RESTARTING,
     RESUMING,
+    RETURNING,
     REVERTED,
     REVERTING,
     RUNS,
@@ -164,15 +166,17 @@ def begin_move(
     there = connection.execute(_NAMED, {"uuids": [uuid]}).one_or_none()
     if there is not None:
         return move_of(there)
-    if locked.move is not None:
-        return MoveRefused(_why_locked(connection, locked.move))
-    if (refusal := refusal_of(locked, lost_too=proof is not None)) is not None:
-        return MoveRefused(refusal)
-    assert locked.spec is not None and locked.selection is not None
     if proof is not None:
         proof = msgspec.structs.replace(proof, stamp=stamp_of(connection, locked.host or ""))
         if proof.stamp is not None and proof.stamp.holder != VACANT:
             return MoveRefused(f"the agent of host {locked.host} has not been silent for long enough")
+    if locked.move is not None:
+        if proof is not None:
+            _end_at_dead_source(connection, locked, proof, at)
+        return MoveRefused(_why_locked(connection, locked.move))
+    if (refusal := refusal_of(locked, lost_too=proof is not None)) is not None:
+        return MoveRefused(refusal)
+    assert locked.spec is not None and locked.selection is not None
     if proof is None and locked.node in nodes_losing_disks(connection, [locked.node or ""]):
         return MoveRefused(f"the driver of host {locked.host} does not keep the disks of guests that move")
     if to_host == locked.host:
@@ -213,6 +217,16 @@ def refusal_of(instance: Instance, *, lost_too: bool = False) -> str | None:
     return None
 
 
+def _end_at_dead_source(connection: Connection, instance: Instance, proof: DeathProof, at: float) -> None:
+    """End a move that waits for its source to start the guest again, as the source is dead."""
+    row = connection.execute(_NAMED.with_for_update(), {"uuids": [instance.move]}).one_or_none()
+    if row is not None and row.state == RESTARTING:
+        reason = f"its host is dead: {proof.evidence}"
+        if instance.state == ACTIVE:
+            lose(connection, instance.uuid, reason, at)
+        enter(connection, move_of(row), RETURNING, at, reason=reason)
+
+
 def _why_locked(connection: Connection, uuid: str) -> str:
     row = connection.execute(_NAMED, {"uuids": [uuid]}).one_or_none()
     if row is not None and row.state == CLEANING:
@@ -220,6 +234,8 @@ def _why_locked(connection: Connection, uuid: str) -> str:
             f"move {uuid} of the instance ends when host {row.source_host} has destroyed what it had, or is "
             "given up"
         )
+    if row is not None and row.state == RETURNING:
+        return f"move {uuid} of the instance is about to end: ask again in some seconds"
     return f"move {uuid} of the instance is under way"
 
 
