@@ -66,6 +66,10 @@ class Stopping(Guests):
         super().__init__()
         self.told: list[str] = []
 
+    @property
+    def keeps_disks(self) -> bool:
+        return True
+
     async def stop(self, uuid: str) -> None:
         self.told.append(f"stop {uuid}")
 
