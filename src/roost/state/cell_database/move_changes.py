@@ -44,7 +44,7 @@ from roost.model.text import clean_text
 from roost.state.cell_database.building import keep_attempts
 from roost.state.cell_database.history import MOST_OF_GUESTS, MOST_OF_REASON, line, transition_line, with_line
 from roost.state.cell_database.host_work import give_orders, read_orders, session_name
-from roost.state.cell_database.move_rows import MOVES, move_of
+from roost.state.cell_database.move_rows import NAMED_MOVES, move_of
 from roost.state.cell_database.reported import MAX_HOST
 from roost.state.cell_database.rows import (
     INSTANCES,
@@ -56,13 +56,12 @@ from roost.state.cell_database.rows import (
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import build_attempts, instances, moves
 from roost.state.leases import read_stamps
-from roost.storage import in_batches, one_of
+from roost.storage import in_batches
 
 MOVE = "move"
 """In place of a state that instances enter: a move may want work of a conductor or of a host."""
 
 _JSON = msgspec.json.Encoder()
-_NAMED = MOVES.where(one_of(moves.c.uuid, "uuids"))
 
 
 def locked_instance(connection: Connection, uuid: str) -> Instance | None:
@@ -77,7 +76,7 @@ def locked_move(connection: Connection, uuid: str) -> Move | None:
     if of is None:
         return None
     locked_instance(connection, of)
-    row = connection.execute(_NAMED.with_for_update(), {"uuids": [uuid]}).one_or_none()
+    row = connection.execute(NAMED_MOVES.with_for_update(), {"uuids": [uuid]}).one_or_none()
     return None if row is None else move_of(row)
 
 
@@ -120,7 +119,7 @@ def tell_instance(
     connection: Connection, move: Move, at: float, told: str, place: MovePlace, reason: str | None = None
 ) -> None:
     """Add a transition to the history of the instance of a move, which is locked."""
-    line = transition_line(
+    told_line = transition_line(
         Transition(
             state=told,
             at=at,
@@ -134,8 +133,22 @@ def tell_instance(
         )
     )
     of_it = instances.c.uuid == move.instance
-    connection.execute(sa.update(instances).where(of_it).values(history=with_line(line, MOST_OF_GUESTS)))
-    note_changes(connection, [move.instance], line)
+    connection.execute(sa.update(instances).where(of_it).values(history=with_line(told_line, MOST_OF_GUESTS)))
+    note_changes(connection, [move.instance], told_line)
+
+
+def give_owner(connection: Connection, owner: str, taken: Collection[Move]) -> list[Move]:
+    """Give moves, which are locked, an owner; returns them with it."""
+    if taken:
+        connection.execute(_OWN, [{"key": each.uuid, "new_owner": owner} for each in taken])
+    return [msgspec.structs.replace(each, owner=owner, owner_epoch=each.owner_epoch + 1) for each in taken]
+
+
+_OWN = (
+    sa.update(moves)
+    .where(moves.c.uuid == sa.bindparam("key"))
+    .values(owner=sa.bindparam("new_owner"), owner_epoch=moves.c.owner_epoch + 1)
+)
 
 
 def lose(connection: Connection, uuid: str, reason: str, at: float) -> None:
@@ -195,15 +208,12 @@ def send_back(connection: Connection, rows: Collection[Row], at: float, reason: 
     and nobody waits for it. Returns the instances that go back.
     """
     back = set()
-    of_moves = {row.move: row for row in rows if row.move is not None}
-    for some in in_batches(sorted(of_moves)):
-        for found in connection.execute(_NAMED.with_for_update(), {"uuids": some}).all():
-            move, row = move_of(found), of_moves[found.uuid]
-            if move.state in _KEPT_FOR_IT and move.target is not None and row.attempt == move.target.attempt:
-                give_orders([DestroyOrder(row.uuid, row.attempt, row.host)], at)(connection)
-                keep_end(connection, move, reason, REVERTED, at)
-                enter(connection, move, RESUMING, at, reason=reason, ends_as=REVERTED)
-                back.add(row.uuid)
+    for move, row in _locked_moves_of(connection, rows):
+        if move.state in _KEPT_FOR_IT and move.target is not None and row.attempt == move.target.attempt:
+            give_orders([DestroyOrder(row.uuid, row.attempt, row.host)], at)(connection)
+            keep_end(connection, move, reason, REVERTED, at)
+            enter(connection, move, RESUMING, at, reason=reason, ends_as=REVERTED)
+            back.add(row.uuid)
     return frozenset(back)
 
 
@@ -247,17 +257,22 @@ def end_moves_of(connection: Connection, rows: Collection[Row], at: float, reaso
     ``rows``: the columns `roost.state.cell_database.rows.PRESENT` of the instances, locked. The instances
     stay locked by their moves, whose claims are freed with theirs.
     """
-    of_moves = {row.move: row for row in rows if row.move is not None}
-    if not of_moves:
-        return
     given = []
-    for some in in_batches(sorted(of_moves)):
-        for found in connection.execute(_NAMED.with_for_update(), {"uuids": some}).all():
-            move, row = move_of(found), of_moves[found.uuid]
-            if move.state in ENDED:
-                continue
-            other = other_place(move, row.attempt)
-            if other is not None:
-                given.append(DestroyOrder(move.instance, other.attempt, other.host))
-            enter(connection, move, DELETED, at, reason=reason)
+    for move, row in _locked_moves_of(connection, rows):
+        if move.state in ENDED:
+            continue
+        other = other_place(move, row.attempt)
+        if other is not None:
+            given.append(DestroyOrder(move.instance, other.attempt, other.host))
+        enter(connection, move, DELETED, at, reason=reason)
     give_orders(given, at)(connection)
+
+
+def _locked_moves_of(connection: Connection, rows: Collection[Row]) -> list[tuple[Move, Row]]:
+    """Lock the moves of some rows of instances; returns each with its row."""
+    of_moves = {row.move: row for row in rows if row.move is not None}
+    return [
+        (move_of(found), of_moves[found.uuid])
+        for some in in_batches(sorted(of_moves))
+        for found in connection.execute(NAMED_MOVES.with_for_update(), {"uuids": some})
+    ]

@@ -22,9 +22,10 @@ from sqlalchemy.engine import Connection
 
 from roost.model.move import LIMITED, ON_TARGET, REQUESTED, Move, MoveKind
 from roost.process.options import OptionStruct, option
-from roost.state.cell_database.move_rows import MOVES, move_of
+from roost.state.cell_database.move_changes import give_owner
+from roost.state.cell_database.move_rows import NAMED_MOVES, move_of
 from roost.state.cell_database.tables import move_turns, moves
-from roost.storage import in_batches, one_of, one_of_constants, short_read, transaction
+from roost.storage import in_batches, one_of_constants, short_read, transaction
 
 EVACUATION: MoveKind = "evacuate"
 """The kind of moves that do not count on their source, which is dead."""
@@ -122,10 +123,8 @@ def begin_moves(connection: Connection, owner: str, limits: MoveLimits) -> list[
     for some in in_batches(find_moves_to_begin(limits)(connection)):
         rows = connection.execute(_LOCKED, {"uuids": some}).all()
         begun += [move_of(row) for row in rows]
-    if begun:
-        connection.execute(_BEGIN, [{"key": each.uuid, "new_owner": owner} for each in begun])
     begun.sort(key=lambda each: (each.began, each.uuid))
-    return [msgspec.structs.replace(each, owner=owner, owner_epoch=each.owner_epoch + 1) for each in begun]
+    return give_owner(connection, owner, begun)
 
 
 def hold_limits(connection: Connection) -> None:
@@ -147,10 +146,5 @@ _WAITING = (
     .order_by(moves.c.began, moves.c.uuid)
     .limit(SEEN)
 )
-_LOCKED = MOVES.where(one_of(moves.c.uuid, "uuids"), *_IS_WAITING).with_for_update(skip_locked=True)
-_BEGIN = (
-    sa.update(moves)
-    .where(moves.c.uuid == sa.bindparam("key"))
-    .values(owner=sa.bindparam("new_owner"), owner_epoch=moves.c.owner_epoch + 1)
-)
+_LOCKED = NAMED_MOVES.where(*_IS_WAITING).with_for_update(skip_locked=True)
 _HOLD = sa.update(move_turns).values(turns=move_turns.c.turns + 1)

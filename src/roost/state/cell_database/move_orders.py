@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ASSIGNED, Instance
-from roost.model.move import AT_SOURCE, AT_TARGET, UNDER_WAY, MoveWork, OrderKind, at_place, other_place
-from roost.state.cell_database.move_rows import MOVES, SOURCE, TARGET, move_of
+from roost.model.move import AT_SOURCE, AT_TARGET, UNDER_WAY, Move, MoveWork, OrderKind, at_place, other_place
+from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, TARGET, move_of
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, moves
 from roost.storage import in_batches, one_of, one_of_constants
@@ -80,13 +80,9 @@ def read_move_work(connection: Connection, keys: Iterable[MoveKey]) -> dict[str,
         return found
     uuids = {each.move for each in wanted}
     under_way = [
-        move_of(row) for some in in_batches(uuids) for row in connection.execute(_MOVES, {"uuids": some})
+        move_of(row) for some in in_batches(uuids) for row in connection.execute(NAMED_MOVES, {"uuids": some})
     ]
-    rows = {
-        row.uuid: instance_of(row)
-        for some in in_batches(each.instance for each in under_way)
-        for row in connection.execute(_INSTANCES, {"uuids": some})
-    }
+    rows = _instances_of(connection, under_way)
     for move in under_way:
         instance = rows.get(move.instance)
         if instance is None:
@@ -100,7 +96,15 @@ def read_move_work(connection: Connection, keys: Iterable[MoveKey]) -> dict[str,
     return found
 
 
-_MOVES = MOVES.where(one_of(moves.c.uuid, "uuids"))
+def _instances_of(connection: Connection, found: Iterable[Move]) -> dict[str, Instance]:
+    """Return the instances of moves by uuid, without those that are gone."""
+    return {
+        row.uuid: instance_of(row)
+        for some in in_batches(each.instance for each in found)
+        for row in connection.execute(_INSTANCES, {"uuids": some})
+    }
+
+
 _INSTANCES = INSTANCES.where(one_of(instances.c.uuid, "uuids"))
 
 
@@ -116,11 +120,7 @@ def guests_of_moves(connection: Connection, hosts: Collection[str]) -> list[tupl
         for some in in_batches(hosts)
         for row in connection.execute(_UNDER_WAY_ON, {"hosts": some})
     ]
-    rows = {
-        row.uuid: instance_of(row)
-        for some in in_batches(each.instance for each in there)
-        for row in connection.execute(_INSTANCES, {"uuids": some})
-    }
+    rows = _instances_of(connection, there)
     wanted = {*hosts}
     for move in there:
         instance = rows.get(move.instance)

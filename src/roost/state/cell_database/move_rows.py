@@ -26,6 +26,9 @@ _REQUESTER = msgspec.json.Decoder(Requester)
 MOVES = sa.select(*(column for column in moves.columns if column.name != "history"))
 """The query of the columns from which `move_of` makes a move."""
 
+NAMED_MOVES = MOVES.where(one_of(moves.c.uuid, "uuids"))
+"""The query of the moves with the uuids ``uuids``."""
+
 
 def move_of(row: Row) -> Move:
     """Return the move of a row. Raises `ValueError` if a part of it cannot be read."""

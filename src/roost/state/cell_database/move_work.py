@@ -6,14 +6,10 @@ nothing.
 
 from typing import Any
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import (
-    MOVING,
-    NOT_MOVED,
-)
+from roost.model.instance import MOVING, NOT_MOVED
 from roost.model.move import (
     DISCARDING,
     ENDED,
@@ -26,16 +22,20 @@ from roost.model.move import (
     MovePlace,
 )
 from roost.model.spec import Selection
-from roost.state.cell_database.move_changes import MOVE, enter, has_order, locked_instance, tell_instance
-from roost.state.cell_database.move_limits import MoveLimits, may_have_target
-from roost.state.cell_database.move_rows import MOVES, move_of
-from roost.state.cell_database.rows import (
-    alternates_text,
-    selection_text,
+from roost.state.cell_database.move_changes import (
+    MOVE,
+    enter,
+    give_owner,
+    has_order,
+    locked_instance,
+    tell_instance,
 )
+from roost.state.cell_database.move_limits import MoveLimits, may_have_target
+from roost.state.cell_database.move_rows import NAMED_MOVES, move_of
+from roost.state.cell_database.rows import alternates_text, selection_text
 from roost.state.cell_database.tables import build_attempts, instances, moves
 from roost.state.leases import holders
-from roost.storage import entering, in_batches, one_of, one_of_constants, short_read, transaction
+from roost.storage import entering, in_batches, one_of_constants, short_read, transaction
 
 
 @short_read
@@ -62,9 +62,7 @@ def take_moves(connection: Connection, owner: str, uuids: tuple[str, ...]) -> li
         for some in in_batches(uuids)
         for row in connection.execute(_TAKEABLE, {"me": owner, "uuids": some})
     ]
-    if taken:
-        connection.execute(_TAKE, [{"key": each.uuid, "new_owner": owner} for each in taken])
-    return [msgspec.structs.replace(each, owner=owner, owner_epoch=each.owner_epoch + 1) for each in taken]
+    return give_owner(connection, owner, taken)
 
 
 _FREE = (
@@ -77,12 +75,7 @@ _FREE = (
 )
 _ANY = sa.select(moves.c.uuid).where(one_of_constants(moves.c.state, FOR_CONDUCTORS)).limit(1)
 _WANTING = sa.select(moves.c.uuid).where(*_FREE).limit(sa.bindparam("most"))
-_TAKEABLE = MOVES.where(one_of(moves.c.uuid, "uuids"), *_FREE).with_for_update(skip_locked=True)
-_TAKE = (
-    sa.update(moves)
-    .where(moves.c.uuid == sa.bindparam("key"))
-    .values(owner=sa.bindparam("new_owner"), owner_epoch=moves.c.owner_epoch + 1)
-)
+_TAKEABLE = NAMED_MOVES.where(*_FREE).with_for_update(skip_locked=True)
 
 
 @short_read

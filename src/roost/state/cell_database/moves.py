@@ -10,12 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import (
-    ACTIVE,
-    LOST,
-    Instance,
-    Requester,
-)
+from roost.model.instance import ACTIVE, LOST, Instance, Requester
 from roost.model.move import (
     AT_REST,
     CLEANING,
@@ -41,14 +36,12 @@ from roost.model.move import (
 )
 from roost.model.spec import Flavor
 from roost.state.cell_database.move_changes import MOVE, enter, locked_instance, locked_move, lose, stamp_of
-from roost.state.cell_database.move_rows import MOVES, move_of, move_row
+from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, move_of, move_row
 from roost.state.cell_database.nodes import nodes_losing_disks
-from roost.state.cell_database.rows import (
-    decoded,
-)
+from roost.state.cell_database.rows import decoded
 from roost.state.cell_database.tables import instances, moves
 from roost.state.leases import VACANT
-from roost.storage import entering, in_batches, one_of, one_of_constants, short_read, transaction
+from roost.storage import entering, in_batches, one_of_constants, short_read, transaction
 
 PRUNED_AT_ONCE = 500
 """Moves that one transaction removes at most."""
@@ -65,7 +58,7 @@ def find_moves(connection: Connection, uuids: tuple[str, ...]) -> dict[str, Move
     return {
         row.uuid: move_of(row)
         for some in in_batches(uuids)
-        for row in connection.execute(_NAMED, {"uuids": some})
+        for row in connection.execute(NAMED_MOVES, {"uuids": some})
     }
 
 
@@ -134,7 +127,6 @@ _OLD = (
     .where(one_of_constants(moves.c.state, ENDED), moves.c.changed_at < sa.bindparam("before"))
     .limit(PRUNED_AT_ONCE)
 )
-_NAMED = MOVES.where(one_of(moves.c.uuid, "uuids"))
 
 
 # The user's words
@@ -163,7 +155,7 @@ def begin_move(
     locked = locked_instance(connection, instance)
     if locked is None:
         return None
-    there = connection.execute(_NAMED, {"uuids": [uuid]}).one_or_none()
+    there = connection.execute(NAMED_MOVES, {"uuids": [uuid]}).one_or_none()
     if there is not None:
         return move_of(there)
     if proof is not None:
@@ -219,7 +211,7 @@ def refusal_of(instance: Instance, *, lost_too: bool = False) -> str | None:
 
 def _end_at_dead_source(connection: Connection, instance: Instance, proof: DeathProof, at: float) -> None:
     """End a move that waits for its source to start the guest again, as the source is dead."""
-    row = connection.execute(_NAMED.with_for_update(), {"uuids": [instance.move]}).one_or_none()
+    row = connection.execute(NAMED_MOVES.with_for_update(), {"uuids": [instance.move]}).one_or_none()
     if row is not None and row.state == RESTARTING:
         reason = f"its host is dead: {proof.evidence}"
         if instance.state == ACTIVE:
@@ -228,7 +220,7 @@ def _end_at_dead_source(connection: Connection, instance: Instance, proof: Death
 
 
 def _why_locked(connection: Connection, uuid: str) -> str:
-    row = connection.execute(_NAMED, {"uuids": [uuid]}).one_or_none()
+    row = connection.execute(NAMED_MOVES, {"uuids": [uuid]}).one_or_none()
     if row is not None and row.state == CLEANING:
         return (
             f"move {uuid} of the instance ends when host {row.source_host} has destroyed what it had, or is "
