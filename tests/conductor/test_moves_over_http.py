@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any, get_args
 
-import httpx
 import pytest
 from oslo_policy.policy import RuleDefault
 
 from roost.conductor.agent_endpoint.sessions import OpenSession, free_all_sessions
 from roost.conductor.http import default_rules
 from roost.conductor.moves.operations import MOVE_RULES
-from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
+from roost.model.instance import AttemptKey, BuildResult, PowerResult
 from roost.model.move import CLEANING, PREPARING, REQUESTED, SWITCHED, UNDOING, MoveKind
 from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import start_counting, stop_counting
@@ -22,64 +21,12 @@ from roost.state.cell_database.moves import begin_move
 from roost.storage import Database, DatabaseUnavailable, OutcomeUnknown
 from roost.web.auth.rules import PolicyRules
 from roost.web.policy import PROJECT_WRITER
-from support.conducting import NOW, Conductors
+from support.conducting import NOW
 from support.conductor_api import ADMIN, OTHER, TOKEN, api, asked_for, detail
+from support.moving_cloud import Cloud, playing
 from support.works import is_of
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
-
-
-class Cloud:
-    """A cloud whose hosts a test plays, with one instance that is active."""
-
-    def __init__(self, now: Conductors, client: httpx.AsyncClient, instance: str) -> None:
-        self.now, self.client, self.instance = now, client, instance
-
-    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        return await self.client.request(method, path, json=body, headers=headers or ADMIN)
-
-    async def migrate(self, body: Any = None, **headers: str) -> httpx.Response:
-        headers = {**ADMIN, **headers}
-        path = f"/v1/instances/{self.instance}/migrate"
-        return await self.client.post(path, json=body or {}, headers=headers)
-
-    async def word(self, verb: str, move: str) -> httpx.Response:
-        return await self.ask("POST", f"/v1/moves/{move}/{verb}")
-
-    async def move(self, uuid: str) -> dict[str, Any]:
-        answer = await self.ask("GET", f"/v1/moves/{uuid}")
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
-
-    async def shown(self) -> dict[str, Any]:
-        found: dict[str, Any] = (await self.ask("GET", f"/v1/instances/{self.instance}")).json()
-        return found
-
-    async def tell(self, work: Any) -> Any:
-        """Tell the cell of the instance what a host reports."""
-        return await (await self.now.cell_of(self.instance)).write(work)
-
-    async def run_on_target(self, uuid: str) -> None:
-        """Play the hosts from the claim of the target until the instance runs there."""
-        await self.now.step()
-        move = await self.move(uuid)
-        assert move["state"] == PREPARING, move
-        key, target = AttemptKey(self.instance, move["attempt"]), move["target_host"]
-        stopped = [PowerResult(self.instance, 1, runs=False)]
-        built = BuildResult(self.instance, target, move["attempt"])
-        for work in (
-            lambda connection: move_reports.confirm_target(connection, key, target, NOW),
-            lambda connection: move_reports.report_power(connection, move["source_host"], stopped, NOW),
-            lambda connection: move_reports.confirm_target(connection, key, target, NOW),
-            lambda connection: move_reports.report_target(connection, built, NOW),
-        ):
-            await self.tell(work)
-
-    async def destroy(self, attempt: int, host: str) -> None:
-        done = [DestroyOrder(self.instance, attempt, host)]
-        await self.tell(lambda connection: move_reports.note_moves_destroyed(connection, done, NOW))
-        await self.now.step()
 
 
 @pytest.fixture
@@ -87,17 +34,6 @@ def counting() -> Iterator[None]:
     start_counting(metrics.CATALOGUE)
     yield
     stop_counting()
-
-
-def playing(directory, play: Any) -> None:
-    async def run() -> None:
-        async with api(directory) as (now, client):
-            [instance] = await asked_for(client, 1)
-            await now.settle()
-            await play(Cloud(now, client, instance))
-            await now.check()
-
-    asyncio.run(run())
 
 
 def test_an_instance_is_migrated_and_its_move_shown_with_its_steps(tmp_path, counting) -> None:

@@ -15,6 +15,9 @@ from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
 F = TypeVar("F", bound=Callable[..., Any])
 
 _to_host = click.option("--host", help="The host that it is to go to; without it the scheduler chooses one.")
+_force = click.option(
+    "--force", is_flag=True, help="No filter judges --host; it must have room nevertheless."
+)
 _wait = click.option(
     "--wait", is_flag=True, help="Print the steps as they happen, until it has moved or stays."
 )
@@ -32,19 +35,27 @@ def _confirm(default: bool) -> Callable[[F], F]:
 @click.command(epilog="Example: roost instance migrate web-1 --host host-0002 --wait")
 @click.argument("name", metavar="INSTANCE")
 @_to_host
+@_force
 @_confirm(True)
 @_wait
 @action_as_json
 @with_conductor
 def migrate(
-    conductor: ServiceClient, name: str, host: str | None, confirm: bool, wait: bool, as_json: bool
+    conductor: ServiceClient,
+    name: str,
+    host: str | None,
+    force: bool,
+    confirm: bool,
+    wait: bool,
+    as_json: bool,
 ) -> None:
     """Have an instance move to another host of its cell. Prints the uuid of the move.
 
     Its guest is stopped on the way. If no host can take it, it stays where it is: with --wait the exit status
     is 1 then.
     """
-    _begin(conductor, name, "migrate", {"host": host, "confirm": confirm}, wait, as_json)
+    body = {**_target(host, force), "confirm": confirm}
+    _begin(conductor, name, "migrate", body, wait, as_json)
 
 
 @click.command(epilog="Example: roost instance resize web-1 --vcpus 4 --memory-mb 8192 --wait")
@@ -60,6 +71,7 @@ def migrate(
     help="An extra spec of the flavor, KEY=VALUE.",
 )
 @_to_host
+@_force
 @_confirm(False)
 @_wait
 @action_as_json
@@ -68,6 +80,7 @@ def resize(
     conductor: ServiceClient,
     name: str,
     host: str | None,
+    force: bool,
     confirm: bool,
     wait: bool,
     as_json: bool,
@@ -77,29 +90,45 @@ def resize(
 
     It waits to be confirmed there; `roost move revert` brings host and flavor of before back.
     """
-    _begin(conductor, name, "resize", {"flavor": flavor, "host": host, "confirm": confirm}, wait, as_json)
+    body = {**_target(host, force), "flavor": flavor, "confirm": confirm}
+    _begin(conductor, name, "resize", body, wait, as_json)
 
 
 @click.command(epilog="Example: roost instance evacuate web-1 --evidence 'rack 7 burned' --wait")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--evidence", required=True, help="How it is known that no guest of it runs.")
 @_to_host
+@_force
 @_wait
 @action_as_json
 @with_conductor
 def evacuate(
-    conductor: ServiceClient, name: str, evidence: str, host: str | None, wait: bool, as_json: bool
+    conductor: ServiceClient,
+    name: str,
+    evidence: str,
+    host: str | None,
+    force: bool,
+    wait: bool,
+    as_json: bool,
 ) -> None:
     """Have an instance run on another host of its cell, as its own is dead. Prints the uuid of the move.
 
     A host that is cut off runs on, and the instance would run twice: make sure that it is dead. Its agent
     must have been silent for a minute. `roost host evacuate` does it for all instances of a host.
     """
-    _begin(conductor, name, "evacuate", {"evidence": evidence, "host": host}, wait, as_json)
+    body = {**_target(host, force), "evidence": evidence}
+    _begin(conductor, name, "evacuate", body, wait, as_json)
 
 
 INSTANCE_MOVES = (migrate, resize, evacuate)
 """The commands of this module, for the group ``roost instance``."""
+
+
+def _target(host: str | None, force: bool) -> dict[str, Any]:
+    """Return the target as a part of a request. A service of before does not know ``force``."""
+    if force and host is None:
+        raise click.UsageError("--force needs --host")
+    return {"host": host, "force": True} if force else {"host": host}
 
 
 def _begin(

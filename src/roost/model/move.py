@@ -182,7 +182,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     """A move of an instance, as the cell's database stores it.
 
     - ``uuid``: also the consumer that holds the claim on the source while the instance holds the target's.
-    - ``by``: who asked for it. ``to_host``: the host that was asked for; None: any.
+    - ``by``: who asked for it. ``to_host``: the host that was asked for; None: any. ``forced``: no filter
+      evaluates it.
     - ``spec``: the one by which a target is looked for, and that the instance has there.
     - ``confirms``: the move is confirmed as soon as the instance runs on the target.
     - ``target`` is None until one is claimed. ``alternates``: further hosts to be tried.
@@ -205,6 +206,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     began: float
     changed_at: float
     to_host: str | None = None
+    forced: bool = False
     confirms: bool = True
     target: MovePlace | None = None
     alternates: tuple[Selection, ...] = ()

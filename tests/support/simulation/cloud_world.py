@@ -107,6 +107,7 @@ class Migrate(Call[Move | MoveRefused | None], frozen=True):
     instance: str
     confirms: bool = True
     to_host: str | None = None
+    forced: bool = False
     flavor: Flavor | None = None
     evidence: str = ""
 
@@ -177,7 +178,7 @@ class ConductorsService:
 
     async def _answer(self, context: Context, working: RequestWorker, question: Any) -> Any:
         match question:
-            case Migrate(uuid, instance, confirms, to_host, flavor, evidence):
+            case Migrate(uuid, instance, confirms, to_host, forced, flavor, evidence):
                 return await self._moved(
                     request_move(
                         context,
@@ -186,6 +187,7 @@ class ConductorsService:
                         kind="evacuate" if evidence else "migrate" if flavor is None else "resize",
                         by=OPERATOR,
                         to_host=to_host,
+                        forced=forced,
                         confirms=confirms,
                         flavor=flavor,
                         proof=DeathProof("operator", evidence, 0.0) if evidence else None,

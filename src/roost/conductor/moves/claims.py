@@ -298,12 +298,13 @@ _STEPS: Mapping[str, Callable[[CellConductorContext, MoveQueue, Move], Awaitable
 def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> RequestSpec:
     """Return the request spec by which a move looks for a target in a cell. ``without``: hosts left out.
 
-    A host that was forced when the instance was created does not bind its moves. Members of its server group
+    A host that was forced when the instance was created does not bind its moves, and one that is forced now
+    binds this move alone. Members of its server group
     are those that placement knows now.
     """
     spec, before = move.spec, move.spec.requested_destination
     destination = RequestedDestination(
-        host=move.to_host,
+        host=None if move.forced else move.to_host,
         cell=cell,
         aggregates=() if before is None else before.aggregates,
         forbidden_aggregates=frozenset() if before is None else before.forbidden_aggregates,
@@ -314,7 +315,7 @@ def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> Reques
         operation=move.kind,
         requested_destination=destination,
         group=None if group is None else msgspec.structs.replace(group, hosts=()),
-        force_hosts=(),
+        force_hosts=(move.to_host,) if move.forced and move.to_host is not None else (),
         force_nodes=(),
         retried_hosts=frozenset(),
         ignore_hosts=spec.ignore_hosts.union((move.source.host,), without),

@@ -1,6 +1,7 @@
 """The operations of moves, their handlers and policy rules."""
 
 import uuid as uuids
+from dataclasses import replace
 from typing import Final, Protocol
 
 import msgspec
@@ -72,7 +73,7 @@ async def migrate_instance(service: MoveService, req: Request, resp: Response, u
     move that the first one began, even if the answer was never stored.
     """
     wanted: WantedMigration = req.body
-    return await _begin(service, req, uuid, "migrate", wanted.host, confirms=wanted.confirm)
+    return await _begin(service, req, uuid, "migrate", wanted, confirms=wanted.confirm)
 
 
 async def resize_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
@@ -82,7 +83,7 @@ async def resize_instance(service: MoveService, req: Request, resp: Response, uu
     """
     wanted: WantedResize = req.body
     flavor = Flavor(**msgspec.structs.asdict(wanted.flavor))
-    return await _begin(service, req, uuid, "resize", wanted.host, confirms=wanted.confirm, flavor=flavor)
+    return await _begin(service, req, uuid, "resize", wanted, confirms=wanted.confirm, flavor=flavor)
 
 
 async def evacuate_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
@@ -94,7 +95,7 @@ async def evacuate_instance(service: MoveService, req: Request, resp: Response, 
     """
     wanted: WantedEvacuation = req.body
     proof = DeathProof("operator", wanted.evidence.strip(), service.conductor.context.clock())
-    return await _begin(service, req, uuid, "evacuate", wanted.host, confirms=True, proof=proof)
+    return await _begin(service, req, uuid, "evacuate", wanted, confirms=True, proof=proof)
 
 
 async def evacuate_host(service: MoveService, req: Request, resp: Response, host: str) -> EvacuatedHost:
@@ -130,13 +131,13 @@ async def _begin(
     req: Request,
     uuid: str,
     kind: MoveKind,
-    host: str | None,
+    wanted: WantedMigration | WantedResize | WantedEvacuation,
     *,
     confirms: bool,
     flavor: Flavor | None = None,
     proof: DeathProof | None = None,
 ) -> ShownMove:
-    """Begin a move. ``host``: the target that is asked for."""
+    """Begin a move."""
     mapping = await service.requests.mapping(uuid)
     if mapping is None or mapping.cell is None or not await is_reachable(service, req, mapping):
         raise NotFound(f"no instance {uuid} in a cell")
@@ -145,15 +146,16 @@ async def _begin(
     begun = None if key is None else await find_move(context, (mapping.cell,), name)
     if begun is None:
         check_feature(service.watch, MOVES)
-        if host is not None:
-            await _check_target(service, host, mapping.cell)
+        if wanted.host is not None:
+            await _check_target(service, wanted.host, mapping.cell)
     asked = await request_move(
         context,
         uuid=name,
         instance=uuid,
         kind=kind,
         by=requester_of(req),
-        to_host=host,
+        to_host=wanted.host,
+        forced=wanted.force,
         confirms=confirms,
         flavor=flavor,
         proof=proof,
@@ -166,7 +168,8 @@ async def _begin(
 async def _check_target(service: MoveService, host: str, cell: str) -> None:
     """Check a host that is asked for. One whose cell cannot be asked is not judged: nothing begins there.
 
-    Raises `BadRequest`: the cell of the instance does not have it, or an operator has disabled it.
+    Raises `BadRequest`: the cell of the instance does not have it, or an operator has disabled it. That is
+    no filter's judgement, so forcing does not lift it.
     """
     try:
         located = await service.hosts.lookup.find(host, cell)
@@ -235,9 +238,14 @@ _ONE: Final = f"{PATH}/{{uuid}}"
 
 MOVE_RULES: Final = {
     f"conductor:moves:{verb}": ADMIN
-    for verb in ("create", "evacuate", "list", "show", "confirm", "revert", "abort")
+    for verb in ("create", "evacuate", "forced_host", "list", "show", "confirm", "revert", "abort")
 }
 """The policy rules as they are without a policy file. Source: Nova's, of migrations."""
+
+
+def _rules_of(wanted: WantedMigration | WantedResize | WantedEvacuation) -> list[str]:
+    """Return the further rules that must allow a move."""
+    return ["conductor:moves:forced_host"] if wanted.force else []
 
 
 def _rule(verb: str) -> Rule:
@@ -249,7 +257,7 @@ MOVE_OPERATIONS: Final = (
         Operation(
             "POST",
             f"{INSTANCES}/{{uuid}}/{verb}",
-            _rule(rule),
+            replace(_rule(rule), of_body=_rules_of),
             handler,
             body=body,
             takes=(),  # curl -d says that its data is a form

@@ -26,14 +26,16 @@ async def request_move(
     kind: MoveKind,
     by: Requester,
     to_host: str | None = None,
+    forced: bool = False,
     confirms: bool = True,
     flavor: Flavor | None = None,
     proof: DeathProof | None = None,
 ) -> Move | MoveRefused | None:
     """Accept the move of an instance; None: it is unknown, in no cell yet, or deleted.
 
-    ``uuid``: drawn for the move; a repeated call has the same. ``flavor``: the new one of a resize.
-    ``proof``: that the host is dead, of an evacuation. Raises `StorageError`.
+    ``uuid``: drawn for the move; a repeated call has the same. ``forced``: no filter evaluates
+    ``to_host``. ``flavor``: the new one of a resize. ``proof``: that the host is dead, of an evacuation.
+    Raises `StorageError`.
     """
     mapping = (await context.read(API, find_mappings((instance,)))).get(instance)
     if mapping is None or mapping.cell is None or mapping.deleted:
@@ -45,6 +47,7 @@ async def request_move(
         by=by,
         at=context.clock(),
         to_host=to_host,
+        forced=forced,
         confirms=confirms,
         flavor=None if flavor is None else _without_secrets(flavor),
         proof=proof,

@@ -20,25 +20,34 @@ _MARKER = re.compile(r"(\d+(?:\.\d+)?)_([0-9a-f-]{36})")
 class WantedMigration(msgspec.Struct, forbid_unknown_fields=True):
     """The body that asks for the migration of an instance.
 
-    `host`: the target; without it the scheduler chooses one. `confirm`: the migration is confirmed as soon as
-    the instance runs on the target. With false it waits until it is confirmed or reverted.
+    `host`: the target; without it the scheduler chooses one. `force`: no filter evaluates `host`, which has
+    to have room nevertheless. `confirm`: the migration is confirmed as soon as the instance runs on the
+    target. With false it waits until it is confirmed or reverted.
     """
 
     host: _Name | None = None
+    force: bool = False
     confirm: bool = True
+
+    def __post_init__(self) -> None:
+        _check_force(self)
 
 
 class WantedResize(msgspec.Struct, forbid_unknown_fields=True):
     """The body that asks for another size of an instance, which it gets on another host.
 
-    `flavor`: the new one. `host`: the target; without it the scheduler chooses one. `confirm`: the resize is
-    confirmed as soon as the instance runs on the target. With false it waits until it is confirmed or
-    reverted.
+    `flavor`: the new one. `host`: the target; without it the scheduler chooses one. `force`: no filter
+    evaluates `host`, which has to have room nevertheless. `confirm`: the resize is confirmed as soon as the
+    instance runs on the target. With false it waits until it is confirmed or reverted.
     """
 
     flavor: WantedFlavor
     host: _Name | None = None
+    force: bool = False
     confirm: bool = False
+
+    def __post_init__(self) -> None:
+        _check_force(self)
 
 
 class WantedHostEvacuation(msgspec.Struct, forbid_unknown_fields=True):
@@ -55,10 +64,20 @@ class WantedEvacuation(msgspec.Struct, forbid_unknown_fields=True):
 
     `evidence`: how it is known that no guest of it runs there, as an operator says. A host that is cut off
     runs on, and its instance would run twice. `host`: the target; without it the scheduler chooses one.
+    `force`: no filter evaluates `host`, which has to have room nevertheless.
     """
 
     evidence: Annotated[str, Meta(min_length=1, max_length=1000)]
     host: _Name | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        _check_force(self)
+
+
+def _check_force(wanted: WantedMigration | WantedResize | WantedEvacuation) -> None:
+    if wanted.force and wanted.host is None:
+        raise ValueError("force needs a host")
 
 
 class MovesQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -97,7 +116,7 @@ class ShownMove(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     - `state`: see the documentation of the API. It ends as `done`, `reverted`, `failed` or `deleted`.
     - `source_host` is the host that the instance leaves, `target_host` the one that it goes to, null until
       one is claimed; the nodes are their root providers. `requested_host`: the target that was asked for, if
-      any.
+      any. `forced`: no filter evaluates it.
     - `attempt`: the number of the attempt on the target, as those of the instance; null until one is claimed.
     - `confirm`: it is confirmed as soon as the instance runs on the target.
     - `flavor`: the name of the instance's flavor on the target.
@@ -120,6 +139,7 @@ class ShownMove(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     target_host: str | None
     target_node: str | None
     requested_host: str | None
+    forced: bool
     attempt: int | None
     confirm: bool
     flavor: str
@@ -184,6 +204,7 @@ def shown_move(cell: str, move: Move) -> ShownMove:
         target_host=None if move.target is None else move.target.host,
         target_node=None if move.target is None else move.target.node,
         requested_host=move.to_host,
+        forced=move.forced,
         attempt=None if move.target is None else move.target.attempt,
         confirm=move.confirms,
         flavor=move.spec.flavor.name,

@@ -44,6 +44,7 @@ def move_of(row: Row) -> Move:
         began=row.began,
         changed_at=row.changed_at,
         to_host=row.to_host,
+        forced=bool(row.forced),
         confirms=row.confirms,
         target=None
         if row.target is None
@@ -76,6 +77,7 @@ def move_row(move: Move) -> dict[str, object]:
         "requester": _JSON.encode(move.by).decode(),
         "run": move.run,
         "to_host": move.to_host,
+        "forced": move.forced,
         "confirms": move.confirms,
         "at_source": move.at_source,
         "proof": None if move.proof is None else _JSON.encode(move.proof).decode(),

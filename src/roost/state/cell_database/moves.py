@@ -142,15 +142,16 @@ def begin_move(
     by: Requester,
     at: float,
     to_host: str | None = None,
+    forced: bool = False,
     confirms: bool = True,
     flavor: Flavor | None = None,
     proof: DeathProof | None = None,
 ) -> Move | MoveRefused | None:
     """Lock an instance and accept its move, or say why not; None: the cell has no such instance.
 
-    ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now. ``flavor``: of the
-    instance on the target; None: as before. ``proof``: that the source is dead, of an evacuation; it gets the
-    stamp of the source's session.
+    ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now. ``forced``: no
+    filter evaluates ``to_host``. ``flavor``: of the instance on the target; None: as before. ``proof``: that
+    the source is dead, of an evacuation; it gets the stamp of the source's session.
     """
     locked = locked_instance(connection, instance)
     if locked is None:
@@ -184,6 +185,7 @@ def begin_move(
         began=at,
         changed_at=at,
         to_host=to_host,
+        forced=forced,
         confirms=confirms,
         at_source=RUNS if proof is None else AT_REST,
         proof=proof,

@@ -151,6 +151,8 @@ moves = sa.Table(
     sa.Column("requester", BIG_TEXT, nullable=False),
     sa.Column("run", UUID, nullable=False),
     sa.Column("to_host", NAME),
+    # No filter evaluates that host. Empty in rows that earlier versions wrote.
+    sa.Column("forced", sa.Boolean),
     sa.Column("confirms", sa.Boolean, nullable=False),
     sa.Column("at_source", sa.String(20), nullable=False),
     sa.Column("proof", BIG_TEXT),
