@@ -14,12 +14,14 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from roost.storage import engine
 from support.browser import NOT_INSTALLED as BROWSER_NOT_INSTALLED
 from support.databases import KINDS, Place, Servers
 from support.nova import NOT_INSTALLED
 from support.rabbitmq import NOT_INSTALLED as BROKER_NOT_INSTALLED
 from support.rabbitmq import PROGRAM, RabbitMQ
 from support.seeds import VARIABLE, draw_seed, is_nightly, nightly_seed
+from support.waiting import patience
 
 # A loaded machine is no defect, so no example has a time limit. The nightly run has thousands of examples.
 settings.register_profile("each change", settings(), deadline=None, max_examples=40)
@@ -50,6 +52,7 @@ FIRST = (
 """Files with long tests. They begin first, so that at the end of a run no process is left alone with one."""
 
 _SERVERS = pytest.StashKey[Servers]()
+_CONNECT_SECONDS = engine.CONNECT_SECONDS
 
 
 @pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its options
@@ -84,6 +87,12 @@ def pytest_collection_finish() -> None:
     """Leave what was collected out of garbage collections: it stays, and is most of what there is."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """A database server that has no processor time for some seconds is not away."""
+    engine.CONNECT_SECONDS = patience(_CONNECT_SECONDS)
 
 
 @pytest.hookimpl(trylast=True)

@@ -190,6 +190,7 @@ class Switching:
     def __init__(self, world: Hosts) -> None:
         self._world = world
         self.order: Order | None = None
+        self.loses = True
         self.told: list[Poll] = []
         self.polls: list[Poll] = []
 
@@ -200,7 +201,8 @@ class Switching:
         self.polls.append(question)
         if question.powered:
             self.told.append(question)
-            if len(self.told) == 1:
+            if self.loses:
+                self.loses = False
                 raise EndpointUnavailable("the answer was lost")
             self.order = None
         if self.order is None or self.order.key in (*question.stopping, *question.starting):
@@ -216,16 +218,19 @@ def test_results_of_stops_and_starts_are_brought_until_an_answer_has_come(tmp_pa
                 await world.cell.add([instance()])
                 await world.reaches(ACTIVE)
                 endpoint.order = StopGuest("i", 1)
-                await until(lambda: len(endpoint.told) == 2)
+                # A poll beside the one that waits may carry it as well.
+                await until(lambda: len(endpoint.told) >= 2)
                 await until(lambda: not endpoint.polls[-1].powered)
                 assert (world.a.there, world.a.stopped) == ({}, {"i": 1})
                 for poll in endpoint.told:
                     assert (poll.powered, poll.digest) == ((PowerResult("i", 1, runs=False),), EMPTY)
+                endpoint.told.clear()
                 endpoint.order = StartGuest(instance())
-                await until(lambda: len(endpoint.told) == 3)
+                await until(lambda: endpoint.told)
                 await until(lambda: not endpoint.polls[-1].powered)
-                assert endpoint.told[2].powered == (PowerResult("i", 1, runs=True),)
-                assert endpoint.told[2].digest == digest_of([("i", 1)])
+                for poll in endpoint.told:
+                    assert poll.powered == (PowerResult("i", 1, runs=True),)
+                    assert poll.digest == digest_of([("i", 1)])
             assert world.a.calls == ["recover", "build i 1", "built i", "stop i", "start i again"]
 
     asyncio.run(run())

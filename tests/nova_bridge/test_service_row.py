@@ -105,6 +105,42 @@ def test_a_row_is_created_reported_and_ended(each_table: Services) -> None:
     run(each_table, scenario)
 
 
+@pytest.mark.parametrize("begun", ["start", "report"])
+def test_a_row_is_ended_though_a_write_was_cut_off(table: Services, begun: str) -> None:
+    """The write that was under way at the end takes effect, and its answer was not waited for."""
+
+    class Slow:
+        """A database whose writes are answered once ``answers`` is set."""
+
+        def __init__(self) -> None:
+            self.read = table.database.read
+            self.answers = asyncio.Event()
+            self.wrote = asyncio.Event()
+
+        async def write(self, work: Any) -> Any:
+            done = await table.database.write(work)
+            self.wrote.set()
+            await self.answers.wait()
+            return done
+
+    async def scenario() -> None:
+        own, slow = table.row_of(), Slow()
+        if begun == "report":
+            await own.start()
+        own._database = slow  # type: ignore[assignment]
+        cut_off = asyncio.create_task(own.start() if begun == "start" else own.report())
+        await slow.wrote.wait()
+        cut_off.cancel()
+        await asyncio.gather(cut_off, return_exceptions=True)
+        stopping = asyncio.create_task(own.stop())
+        slow.answers.set()
+        await stopping
+        [row] = table.rows()
+        assert row.last_seen_up is None
+
+    run(table, scenario)
+
+
 def test_the_row_of_one_that_has_ended_is_taken_over(table: Services) -> None:
     async def scenario() -> None:
         table.add(report_count=7, disabled=True, last_seen_up=START - datetime.timedelta(minutes=5))

@@ -6,7 +6,8 @@ higher one would keep a nova-scheduler from starting in this one's place.
 
 import asyncio
 import datetime
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 import structlog
 from sqlalchemy.exc import IntegrityError
@@ -74,6 +75,7 @@ class OwnServiceRow:
         self._row: int | None = None
         self._reports = 0
         self._failing = False
+        self._writing: asyncio.Future[None] | None = None
 
     async def check(self) -> SchedulerRow | None:
         """Return the row of a scheduler of this name that has ended, None if there is none. It only reads.
@@ -107,6 +109,9 @@ class OwnServiceRow:
         """
         row = await (self._database.read(read_scheduler(self._host)) if checked else self.check())
         version = await self._database.read(read_control_version())
+        await self._to_its_end(self._take(row, version))
+
+    async def _take(self, row: SchedulerRow | None, version: int) -> None:
         if row is None:
             try:
                 self._row = await self._database.write(create_scheduler(self._host, version, self._clock()))
@@ -143,14 +148,16 @@ class OwnServiceRow:
         Raises:
             StorageError: The database cannot be read or written.
         """
-        if self._row is None:
-            return
-        version = await self._database.read(read_control_version())
-        if await self._database.write(report_scheduler(self._row, self._reports, version, self._clock())):
+        if self._row is not None:
+            version = await self._database.read(read_control_version())
+            await self._to_its_end(self._report(self._row, version))
+
+    async def _report(self, row: int, version: int) -> None:
+        if await self._database.write(report_scheduler(row, self._reports, version, self._clock())):
             self._reports += 1
             return
         found = await self._database.read(read_scheduler(self._host))
-        if found is None or found.id != self._row:
+        if found is None or found.id != row:
             _log.error(
                 "the row of this service was deleted; the next start creates it again", host=self._host
             )
@@ -164,6 +171,8 @@ class OwnServiceRow:
 
     async def stop(self) -> None:
         """Have the row say that the service is down. A failure is logged: then it is down after a while."""
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
         if self._row is None:
             return
         try:
@@ -171,3 +180,8 @@ class OwnServiceRow:
         except StorageError as error:
             _log.warning("the service stays up for Nova until its time is over", error=str(error))
         self._row = None
+
+    async def _to_its_end(self, write: Coroutine[Any, Any, None]) -> None:
+        """Carry out a write that goes on if its caller is cancelled: `stop` has to know the row."""
+        self._writing = asyncio.ensure_future(write)
+        await asyncio.shield(self._writing)
