@@ -14,7 +14,7 @@ from roost.model.instance import AttemptKey, BuildResult, PowerResult
 from roost.model.move import CLEANING, PREPARING, REQUESTED, SWITCHED, UNDOING, MoveKind
 from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import start_counting, stop_counting
-from roost.state.cell_database import move_reports
+from roost.state.cell_database import move_reports, power
 from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.host_work import hosts_with_orders
 from roost.state.cell_database.moves import begin_move
@@ -97,7 +97,7 @@ def test_a_move_waits_to_be_confirmed_or_reverted_and_each_word_may_be_repeated(
         stopped = [PowerResult(cloud.instance, 2, runs=False)]
         started = [PowerResult(cloud.instance, 1, runs=True)]
         for host, reports in ((moved["target_host"], stopped), (source, started)):
-            await cloud.tell(lambda c, host=host, told=reports: move_reports.report_power(c, host, told, NOW))
+            await cloud.tell(lambda c, host=host, told=reports: power.report_power(c, host, told, NOW))
         assert (await cloud.move(first))["state"] == UNDOING
         await cloud.now.step()
         await cloud.destroy(2, moved["target_host"])
@@ -149,7 +149,7 @@ def test_a_move_whose_target_was_told_to_start_the_guest_is_not_aborted(tmp_path
         key, target = AttemptKey(cloud.instance, 2), move["target_host"]
         stopped = [PowerResult(cloud.instance, 1, runs=False)]
         await cloud.tell(lambda c: move_reports.confirm_target(c, key, target, NOW))
-        await cloud.tell(lambda c: move_reports.report_power(c, move["source_host"], stopped, NOW))
+        await cloud.tell(lambda c: power.report_power(c, move["source_host"], stopped, NOW))
         assert await cloud.tell(lambda c: move_reports.confirm_target(c, key, target, NOW)) is True
         refused = await cloud.word("abort", uuid)
         assert (refused.status_code, detail(refused)) == (
@@ -408,9 +408,7 @@ def test_an_instance_that_is_resized_has_its_flavor_on_the_target_and_before_aga
             (target, PowerResult(cloud.instance, 2, runs=False)),
             (source, PowerResult(cloud.instance, 1, runs=True)),
         ):
-            await cloud.tell(
-                lambda c, host=host, report=report: move_reports.report_power(c, host, [report], NOW)
-            )
+            await cloud.tell(lambda c, host=host, report=report: power.report_power(c, host, [report], NOW))
         await cloud.now.step()
         await cloud.destroy(2, target)
         assert (await cloud.move(move["uuid"]))["state"] == "reverted"
@@ -484,11 +482,11 @@ def test_a_move_that_is_aborted_when_its_source_has_stopped_starts_the_guest_aga
         stopped = [PowerResult(cloud.instance, 1, runs=False)]
         started = [PowerResult(cloud.instance, 1, runs=True)]
         await cloud.tell(lambda c: move_reports.confirm_target(c, key, move["target_host"], NOW))
-        await cloud.tell(lambda c: move_reports.report_power(c, source, stopped, NOW))
+        await cloud.tell(lambda c: power.report_power(c, source, stopped, NOW))
         assert (await cloud.move(uuid))["state"] == "stopped"
         assert (await cloud.word("abort", uuid)).json()["state"] == "restarting"
         assert not await cloud.tell(lambda c: move_reports.confirm_target(c, key, move["target_host"], NOW))
-        await cloud.tell(lambda c: move_reports.report_power(c, source, started, NOW))
+        await cloud.tell(lambda c: power.report_power(c, source, started, NOW))
         await cloud.now.step()
         ended = await cloud.move(uuid)
         assert (ended["state"], ended["reason"]) == ("failed", "admin aborted the move")

@@ -47,8 +47,11 @@ ELSEWHERE = {
     "/v1/instances/{uuid}/evacuate",
     "/v1/instances/{uuid}/migrate",
     "/v1/instances/{uuid}/resize",
+    "/v1/instances/{uuid}/start",
+    "/v1/instances/{uuid}/stop",
 }
-"""Operations that need more: see test_places_over_http, test_hosts_over_http and test_moves_over_http."""
+"""Operations that need more: see test_places_over_http, test_hosts_over_http, test_moves_over_http and
+test_power_over_http."""
 
 SECRET = {"/v1/hosts", "/v1/hosts/{host}/token"}
 

@@ -7,7 +7,7 @@ import httpx
 
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.model.move import PREPARING
-from roost.state.cell_database import move_reports
+from roost.state.cell_database import move_reports, power
 from support.conducting import NOW, Conductors
 from support.conductor_api import ADMIN, api, asked_for
 
@@ -53,7 +53,7 @@ class Cloud:
         built = BuildResult(self.instance, target, move["attempt"])
         for work in (
             lambda connection: move_reports.confirm_target(connection, key, target, NOW),
-            lambda connection: move_reports.report_power(connection, move["source_host"], stopped, NOW),
+            lambda connection: power.report_power(connection, move["source_host"], stopped, NOW),
             lambda connection: move_reports.confirm_target(connection, key, target, NOW),
             lambda connection: move_reports.report_target(connection, built, NOW),
         ):

@@ -70,6 +70,8 @@ OF_PROJECTS = {
     "/v1/instances/{uuid}/evacuate",
     "/v1/instances/{uuid}/migrate",
     "/v1/instances/{uuid}/resize",
+    "/v1/instances/{uuid}/start",
+    "/v1/instances/{uuid}/stop",
     "/v1/moves",
     "/v1/moves/{uuid}",
     "/v1/moves/{uuid}/abort",

@@ -14,7 +14,7 @@ from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Opening
 from roost.agent.protocol.types import HistoryPosition, Opened, SessionKey
 from roost.agent.troubles import Troubles
-from roost.model.instance import ACTIVE, DELETING, Instance
+from roost.model.instance import ACTIVE, DELETING, POWERING_OFF, POWERING_ON, STOPPED, Instance
 from roost.model.service_version import SERVICE_VERSION
 
 OTHER_DATABASE = "the cell's database is another one, or was restored from a backup"
@@ -23,6 +23,9 @@ EMPTY_LIST = "the cell's database knows no guest of this host, but there are som
 """Reasons why an agent carries out no orders."""
 
 NOT_KEPT = "the state of a host cannot be kept"
+_BUILT = (ACTIVE, POWERING_OFF, STOPPED, POWERING_ON, DELETING)
+"""States of instances whose guest a driver takes up after a start of the agent."""
+
 _NO_SESSION = "no session can be opened"
 _NOT_RECOVERED = "the driver cannot take up the guests of a host"
 
@@ -179,7 +182,7 @@ class HostSessions:
         if self.held is None:
             await self.keep(position=position, accepted=False)
         if not self._recovered:
-            there = tuple(each for each in opened.expected if each.state in (ACTIVE, DELETING))
+            there = tuple(each for each in opened.expected if each.state in _BUILT)
             await self._recover(there)
         nodes = {each.uuid: each.node for each in opened.expected if each.node is not None}
         self.last = HostSession(opened.session, nodes)

@@ -241,7 +241,10 @@ class AgentWorkload:
             await self._clean_once(instance)
             return None
         try:
-            await self._context.within(self._start_seconds, self._context.driver.start(order.instance))
+            driver = self._context.driver
+            # A guest that is prepared is a stopped one.
+            start = driver.start(order.instance) if order.instance.starts else driver.stop(instance)
+            await self._context.within(self._start_seconds, start)
         except BuildEnded:
             return None
         except Exception as error:

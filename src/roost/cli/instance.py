@@ -1,4 +1,4 @@
-"""``roost instance``: requests, lists, watches, moves and deletes instances, and shows their histories."""
+"""``roost instance``: requests, lists, watches, stops, moves and deletes instances; their histories."""
 
 import sys
 import time
@@ -12,6 +12,7 @@ from roost.cli.host import warn_of_cells
 from roost.cli.instance_history import print_history
 from roost.cli.instance_moves import INSTANCE_MOVES
 from roost.cli.instance_names import uuid_of
+from roost.cli.instance_power import INSTANCE_POWER
 from roost.cli.numbers import Number, WholeNumber
 from roost.cli.options import key_lists, key_values, watched, watching
 from roost.cli.output import (
@@ -26,7 +27,7 @@ from roost.cli.output import (
 )
 from roost.cli.service_client import RequestRefused, ServiceClient, part_of_path, with_conductor
 
-SETTLED = frozenset(("active", "error", "lost"))
+SETTLED = frozenset(("active", "stopped", "error", "lost"))
 """States that an instance leaves only by a request."""
 
 LOOK_SECONDS = 1.0
@@ -38,7 +39,7 @@ NOT_FOUND = 404
 
 @click.group(cls=CommandGroup)
 def instance() -> None:
-    """Ask for instances, list, show, watch, move and delete them, and tell their histories.
+    """Ask for instances, list, show, watch, stop, move and delete them, and tell their histories.
 
     INSTANCE is a uuid, four or more of its first characters, or a name, if no other instance has it.
 
@@ -188,7 +189,7 @@ def delete(conductor: ServiceClient, names: tuple[str, ...], as_json: bool) -> N
 @action_as_json
 @with_conductor
 def watch(conductor: ServiceClient, names: tuple[str, ...], as_json: bool) -> None:
-    """Print each change of instances until all are active, in error or gone.
+    """Print each change of instances until all are active, stopped, in error or gone.
 
     Exit status 1: one is in error, or its guest is lost.
     """
@@ -229,7 +230,7 @@ def give_up(conductor: ServiceClient, name: str, evidence: str, as_json: bool) -
         print_json(given_up or {"given_up": uuid})
 
 
-for _command in INSTANCE_MOVES:
+for _command in (*INSTANCE_POWER, *INSTANCE_MOVES):
     instance.add_command(_command)
 
 

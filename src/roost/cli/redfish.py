@@ -77,4 +77,4 @@ def _say(state_dir: Path, node: str, word: NodeOrder) -> None:
 
 def _why(status: NodeStatus) -> str:
     # The column before shows that it has an instance.
-    return "" if status.phase in ("building", "starting", "running", "ending") else status.why
+    return "" if status.phase in ("building", "starting", "running", "stopped", "ending") else status.why

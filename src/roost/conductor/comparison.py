@@ -10,11 +10,12 @@ and a process may be killed between any two:
     deletion accepted -> marked in the cell -> destroyed on the host -> claim freed -> instance forgotten
         there -> mapping forgotten
 
-So an instance that is assigned, starting, active or lost has its claim, on the tree of the node that it is
-assigned to, at every moment. An instance in error has none once its request is finished. A claim without an
-instance belongs to a request that is still waiting or to a deletion under way, or it has leaked. While an
-instance is failed, abandoned, deleting or destroyed its claim may be anywhere or gone. A mapping without an
-instance belongs to an instance on its way in (its request waits) or out (its deletion is accepted).
+So an instance that is assigned, starting, active, stopped, lost, or about to be stopped or started has its
+claim, on the tree of the node that it is assigned to, at every moment. An instance in error has none once its
+request is finished. A claim without an instance belongs to a request that is still waiting or to a deletion
+under way, or it has leaked. While an instance is failed, abandoned, deleting or destroyed its claim may be
+anywhere or gone. A mapping without an instance belongs to an instance on its way in (its request waits) or
+out (its deletion is accepted).
 
 A move is a consumer of its own (`roost.model.move`). While it goes on, instance and move are judged by its
 state: in most the instance holds the target and the move the source, and in some a conductor is about to

@@ -24,6 +24,7 @@ from roost.conductor.hosts.registry import HostRegistry
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instances.operations import INSTANCE_OPERATIONS, INSTANCE_RULES
 from roost.conductor.instances.operations import PATH as INSTANCES
+from roost.conductor.instances.power import POWER_OPERATIONS, POWER_RULES
 from roost.conductor.instances.views import InstanceViews
 from roost.conductor.moves.operations import MOVE_OPERATIONS, MOVE_RULES
 from roost.conductor.moves.operations import PATH as MOVES
@@ -56,6 +57,7 @@ from roost.web.request import Request, Response
 
 DEFAULT_RULES: Final = {
     **INSTANCE_RULES,
+    **POWER_RULES,
     **AGGREGATE_RULES,
     **AUDIT_RULES,
     **EVENT_RULES,
@@ -155,6 +157,7 @@ def default_rules() -> list[RuleDefault]:
 
 OPERATIONS: Final = (
     *INSTANCE_OPERATIONS,
+    *POWER_OPERATIONS,
     *AGGREGATE_OPERATIONS,
     *AUDIT_OPERATIONS,
     *EVENT_OPERATIONS,

@@ -1,5 +1,7 @@
 """Instances, the requests to build them, the results of builds, and the states that an instance entered."""
 
+from typing import Final, Literal
+
 import msgspec
 
 from roost.model.spec import RequestSpec, Selection
@@ -13,6 +15,12 @@ ACTIVE = "active"
 """The instance runs on its host."""
 LOST = "lost"
 """The host says that the guest of the instance, which was active, is not there. The claim is kept."""
+POWERING_OFF = "powering-off"
+"""The host has been told to stop the guest."""
+STOPPED = "stopped"
+"""The guest is stopped, as its user wants it. Its disks and the claim are kept."""
+POWERING_ON = "powering-on"
+"""The host has been told to start the guest again."""
 FAILED = "failed"
 """The build failed on the host; the cell conductor has to assign another host."""
 ABANDONED = "abandoned"
@@ -24,14 +32,29 @@ DELETING = "deleting"
 DESTROYED = "destroyed"
 """The host has destroyed the instance; its allocations are still to be deleted."""
 
-UNSETTLED = (ASSIGNED, STARTING, FAILED, ABANDONED, DELETING, DESTROYED)
+UNSETTLED = (ASSIGNED, STARTING, POWERING_OFF, POWERING_ON, FAILED, ABANDONED, DELETING, DESTROYED)
 """States that a conductor or an agent has to move an instance out of."""
 
-CLAIMED = (ASSIGNED, STARTING, ACTIVE, LOST)
+IN_PLACE = (ACTIVE, STOPPED)
+"""States in which the guest of an instance is as its user wants it, as far as its host has said."""
+
+CLAIMED = (ASSIGNED, STARTING, ACTIVE, LOST, POWERING_OFF, STOPPED, POWERING_ON)
 """States in which an instance must have its claim on the node that it is assigned to."""
 
 ON_ITS_HOST = (*CLAIMED, DELETING)
 """States in which the host of an instance has a guest of it, or may have one."""
+
+OrderKind = Literal["build", "destroy", "stop", "start"]
+"""The kind of an order to a host. An order is named by its kind, its instance and its attempt."""
+
+AT_HOST: Final[dict[str, OrderKind]] = {
+    ASSIGNED: "build",
+    STARTING: "build",
+    POWERING_OFF: "stop",
+    POWERING_ON: "start",
+    DELETING: "destroy",
+}
+"""The order that an instance in a state has for its host, about its present attempt."""
 
 
 class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +95,10 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     ``epoch`` is that of the request's owner that put the instance into its cell. ``owner`` is the holder of
     the lease under which a conductor works on the instance, None if no conductor does; ``owner_epoch`` counts
     the owners. ``move`` is the uuid of the move that is under way, None if there is none.
+
+    ``starts``: the host that builds the attempt starts its guest; False: it leaves it stopped, as it was on
+    the host that it comes from. Agents of a service version before that of
+    `roost.model.service_version.POWER` start it in any case.
     """
 
     uuid: str
@@ -92,6 +119,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     owner: str | None = None
     owner_epoch: int = 0
     move: str | None = None
+    starts: bool = True
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -134,6 +162,12 @@ class PowerResult(msgspec.Struct, frozen=True, omit_defaults=True):
     attempt: int
     runs: bool
     failure: str | None = None
+
+
+class ChangeRefused(msgspec.Struct, frozen=True):
+    """An instance cannot be changed now as its user asks. ``reason``: one sentence."""
+
+    reason: str
 
 
 class BuildAttempt(msgspec.Struct, frozen=True, kw_only=True):

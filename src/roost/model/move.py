@@ -6,6 +6,7 @@
     preparing, stopping, stopped, starting        retrying    the attempt failed on the target
     preparing, stopping, stopped                  restarting  it was aborted, or its time is over
     preparing                                     returning   it was aborted, or the dead host is back
+    reverting                                     undoing     the guest was stopped before the move began
     retrying                                      preparing   a conductor took the next alternate
     stopping, retrying                            restarting  no target is left; the source was told to stop
     requested, retrying                           returning   no target is left; the source runs
@@ -31,7 +32,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from roost.model.instance import Instance, Requester
+from roost.model.instance import Instance, OrderKind, Requester
 from roost.model.spec import RequestSpec, Selection
 
 MoveKind = Literal["migrate", "resize", "evacuate"]
@@ -86,6 +87,8 @@ ORDERED: Final = "ordered"
 """The source was told to stop its guest, and has not said that it has."""
 AT_REST: Final = "at-rest"
 """The source has said that its guest is stopped."""
+OFF: Final = "off"
+"""The guest was stopped before the move began, as its user wants it: neither host starts it, now or later."""
 
 ENDED: Final = (DONE, REVERTED, FAILED_MOVE, DELETED)
 """States of moves that are over."""
@@ -115,11 +118,11 @@ UNDER_WAY: Final = (
 )
 """States of moves that have not ended."""
 
+SETTLED: Final = (CLEANING, DISCARDING, FREEING)
+"""States in which a move only tidies up: its instance stays where it is, and may be stopped or started."""
+
 HOLDS_TARGET: Final = (*ON_TARGET, SWITCHED, CLEANING, REVERTING, RESUMING, CONTINUING)
 """States in which the instance holds the target, and the move what the instance held on the source."""
-
-OrderKind = Literal["build", "destroy", "stop", "start"]
-"""The kind of an order to a host. An order is named by its kind, its instance and its attempt."""
 
 AT_SOURCE: Final[dict[str, OrderKind]] = {
     STOPPING: "stop",
@@ -187,7 +190,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     - ``spec``: the one by which a target is looked for, and that the instance has there.
     - ``confirms``: the move is confirmed as soon as the instance runs on the target.
     - ``target`` is None until one is claimed. ``alternates``: further hosts to be tried.
-    - ``at_source``: the guest on the source: `RUNS`, `ORDERED` (it is told to stop), or `AT_REST`.
+    - ``at_source``: the guest on the source: `RUNS`, `ORDERED` (it is told to stop), `AT_REST`, or `OFF`.
     - ``run``: the id of the scheduler run that chose the target; empty until then.
     - ``proof``: that the source is dead, of an evacuation.
     - ``reason``: why an attempt, the move or its revert failed.
@@ -237,7 +240,7 @@ def other_place(move: Move, attempt: int) -> MovePlace | None:
     return None
 
 
-def at_place(instance: Instance, place: MovePlace) -> Instance:
+def at_place(instance: Instance, place: MovePlace, *, starts: bool = True) -> Instance:
     """Return an instance as the agent at a place of its move knows it."""
     return msgspec.structs.replace(
         instance,
@@ -248,6 +251,7 @@ def at_place(instance: Instance, place: MovePlace) -> Instance:
         spec=place.spec,
         flavor=place.spec.flavor.name,
         alternates=(),
+        starts=starts,
     )
 
 

@@ -7,13 +7,14 @@ rolling upgrade a feature stays off until the lowest version of all running proc
     2   agents attach the ports and accelerators of guests
     3   operators' words are announced by commits
     4   agents stop guests and start them again, and a build may wait for its confirmation
+    5   users stop and start their instances, and agents build guests that they do not start
 """
 
 from typing import Final
 
 import msgspec
 
-SERVICE_VERSION: Final = 4
+SERVICE_VERSION: Final = 5
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -27,5 +28,6 @@ class Feature(msgspec.Struct, frozen=True):
 ATTACHMENTS: Final = Feature("attachments", 2, "ports and accelerators are attached to guests")
 WORDS: Final = Feature("operator-words", 3, "operators' words count when they are answered")
 MOVES: Final = Feature("moves", 4, "instances move between hosts")
-FEATURES: Final = (ATTACHMENTS, WORDS, MOVES)
+POWER: Final = Feature("power", 5, "instances are stopped and started")
+FEATURES: Final = (ATTACHMENTS, WORDS, MOVES, POWER)
 """The features that a process of an earlier version would silently ignore."""

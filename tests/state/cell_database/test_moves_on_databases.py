@@ -32,7 +32,6 @@ from roost.state.cell_database.move_orders import guests_of_moves
 from roost.state.cell_database.move_reports import (
     confirm_target,
     note_moves_destroyed,
-    report_power,
     report_target,
 )
 from roost.state.cell_database.move_work import find_moves_wanting_work, go_on, take_moves, take_target
@@ -46,6 +45,7 @@ from roost.state.cell_database.moves import (
     read_steps,
     revert_move,
 )
+from roost.state.cell_database.power import report_power
 from roost.storage import Database
 from support.cells import NOW, instance, selection
 from support.clouds import spec

@@ -11,12 +11,13 @@ from roost.agent.protocol.questions import Call
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
 from roost.conductor.backoff import CarryOptions
 from roost.conductor.history.timeline import actions_of
+from roost.conductor.instances.power import request_power
 from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
 from roost.conductor.words.departures import empty_subjects
 from roost.conductor.words.drains import watch_drains
-from roost.model.instance import ACTIVE, ERROR, LOST, BuildRequest, Instance, Requester
+from roost.model.instance import ASSIGNED, ERROR, STARTING, BuildRequest, ChangeRefused, Instance, Requester
 from roost.model.move import DeathProof, Move, MoveRefused
 from roost.model.spec import Flavor
 from roost.process.context import Context
@@ -79,6 +80,28 @@ KINDS = {
     "deaths": Kind(
         PAUSES, ("die", "die", "crash", "crash_super", "stop"), 6, failing=0.2, seconds=160.0, moves=0.3
     ),
+    "power": Kind(
+        STORM,
+        ("wake", "wake"),
+        4,
+        failing=0.1,
+        deletes=0.2,
+        powers=1.0,
+        moves=0.5,
+        unstoppable=0.1,
+        seconds=40.0,
+    ),
+    "power under crashes": Kind(
+        PAUSES,
+        ("crash_super", "crash", "crash_agent", "stop", "stop_agent", "cut_off_agent", "wake", "die"),
+        8,
+        failing=0.1,
+        seconds=60.0,
+        deletes=0.2,
+        powers=1.0,
+        moves=0.5,
+        unstoppable=0.1,
+    ),
     "everything": Kind(
         STORM, (*ALL, "crash_super", "stop_super", "cut_off_super"), 8, failing=0.2, seconds=45.0
     ),
@@ -86,6 +109,7 @@ KINDS = {
 
 
 OPERATOR = Requester("operator", "admin", "req-move")
+USER = Requester("user", "project", "req-power")
 
 
 class Accept(Call[bool], frozen=True):
@@ -110,6 +134,13 @@ class Migrate(Call[Move | MoveRefused | None], frozen=True):
     forced: bool = False
     flavor: Flavor | None = None
     evidence: str = ""
+
+
+class Switch(Call[Instance | ChangeRefused | None], frozen=True):
+    """A user stops an instance, or starts it again."""
+
+    instance: str
+    runs: bool
 
 
 class Settle(Call[Move | MoveRefused | None], frozen=True):
@@ -193,6 +224,8 @@ class ConductorsService:
                         proof=DeathProof("operator", evidence, 0.0) if evidence else None,
                     )
                 )
+            case Switch(instance, runs):
+                return await self._moved(request_power(context, instance=instance, runs=runs, by=USER))
             case Settle(uuid, confirm):
                 return await self._moved(self._settled(context, uuid, confirm))
             case Abort(uuid):
@@ -212,7 +245,7 @@ class ConductorsService:
         found = await find_move(context, self._world.cells, uuid)
         return None if found is None else await stop_move(context, found[0], uuid, OPERATOR.user_id)
 
-    async def _moved(self, answer: Coroutine[Any, Any, Move | MoveRefused | None]) -> Any:
+    async def _moved(self, answer: Coroutine[Any, Any, object]) -> Any:
         try:
             return await answer
         except StorageError as error:
@@ -304,7 +337,7 @@ class CloudWorld(World):
         await context.sleep(66.0)
         there = [row for cell in self.cells for row in self.rows(cell).values() if row.host == host.name]
         for row in there:
-            if row.state in (ACTIVE, LOST) and not agent.up:
+            if row.state not in (ASSIGNED, STARTING) and not agent.up:
                 move = f"evacuation{next(self._numbers)}-{row.uuid}"
                 await self._ask_again(Migrate(move, row.uuid, evidence="its lamps are dark"), tries=2)
 
@@ -338,6 +371,8 @@ class CloudWorld(World):
         for uuid in uuids:
             if self.kind.moves and random.random() < self.kind.moves:
                 self._user.run(f"operator of {uuid}", self._operate(uuid))
+            if self.kind.powers and random.random() < self.kind.powers:
+                self._user.run(f"user of {uuid}", self._switch(uuid))
         gone = tuple(uuid for uuid in uuids if random.random() < self.kind.deletes)
         if not gone:
             return
@@ -371,6 +406,13 @@ class CloudWorld(World):
             if random.random() < 0.8:
                 await self._ask_again(Settle(move, random.random() < 0.4))
 
+    async def _switch(self, uuid: str) -> None:
+        """Stop an instance, start it again and so on, now and then before the word before is carried out."""
+        random, context = self.random, self._user.context
+        for number in range(random.choice((1, 2, 3, 4))):
+            await context.sleep(random.choice((0.1, 0.5, 3.0, 12.0)))
+            await self._ask_again(Switch(uuid, number % 2 == 1), tries=3)
+
     async def _ask_again(self, question: Any, tries: int = 6) -> Any:
         """The answer to a question that is asked until it is allowed, or often enough."""
         random, context = self.random, self._user.context
@@ -380,7 +422,7 @@ class CloudWorld(World):
             except Exception:
                 await context.sleep(random.choice((0.1, 3.0)))
                 continue
-            if isinstance(answer, Move):
+            if isinstance(answer, Move | Instance):
                 return answer
             await context.sleep(4.0)
         return None

@@ -7,7 +7,8 @@ import sqlalchemy as sa
 
 from roost.agent.protocol.questions import Confirm, Poll
 from roost.conductor.agent_endpoint.transactions import ConfirmBuild, StorePoll
-from roost.model.move import CLEANING, FREEING, DeathProof
+from roost.model.instance import POWERING_OFF, POWERING_ON
+from roost.model.move import CLEANING, FREEING, OFF, RUNS, DeathProof
 from roost.state.api_database.build_requests import (
     FinishRequest,
     MapInstances,
@@ -19,7 +20,8 @@ from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.move_changes import stamp_of
 from roost.state.cell_database.move_work import is_owned, take_target
-from roost.state.cell_database.tables import fences, moves
+from roost.state.cell_database.moves import begin_move
+from roost.state.cell_database.tables import fences, instances, moves
 from support.simulation.world import Faults
 from support.works import is_of
 
@@ -181,6 +183,42 @@ def _no_look_at_owners(_: str, work: Any) -> Any:
     return AlwaysOwned() if is_of(work, is_owned) else work
 
 
+class AnyPower(msgspec.Struct, frozen=True):
+    """A poll whose results of stops and starts count for whatever is waited for."""
+
+    work: StorePoll
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        powered = []
+        for each in self.work.powered:
+            of_it = sa.select(instances.c.state).where(instances.c.uuid == each.instance)
+            state = connection.execute(of_it).scalar()
+            runs = {POWERING_ON: True, POWERING_OFF: False}.get(state, each.runs)
+            powered.append(msgspec.structs.replace(each, runs=runs))
+        return msgspec.structs.replace(self.work, powered=tuple(powered))(connection)
+
+
+def _any_power(_: str, work: Any) -> Any:
+    return AnyPower(work) if isinstance(work, StorePoll) else work
+
+
+class ForgottenPower(msgspec.Struct, frozen=True):
+    """A beginning of a move that takes a stopped instance for one that runs."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        done = self.work(connection)
+        connection.execute(sa.update(moves).where(moves.c.at_source == OFF).values(at_source=RUNS))
+        return done
+
+
+def _forgotten_power(_: str, work: Any) -> Any:
+    return ForgottenPower(work) if is_of(work, begin_move) else work
+
+
+ANY_POWER = Faults(work=_any_power)
+FORGOTTEN_POWER = Faults(work=_forgotten_power)
 NO_LOOK_AT_OWNERS = Faults(work=_no_look_at_owners)
 NO_MOVE_OWNER = Faults(work=_no_move_owner)
 NO_MIGRATION = Faults(question=_no_migration)

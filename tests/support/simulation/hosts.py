@@ -39,7 +39,7 @@ class Guests:
 
 class Host:
     """One host. ``guests``: instance -> attempt, of those that run; ``prepared``: of those that do not yet,
-    ``stopped``: of those that were stopped for a move, ``off``: of those that ran when the host died.
+    ``stopped``: of those that were stopped, ``off``: of those that ran when the host died.
     ``unstoppable``: the share of stops that fail.
 
     ``state``: the state directory of its agent. ``has_cells``: its CPUs are those of a provider below the
@@ -137,8 +137,9 @@ class Host:
 
     def stop(self, instance: str) -> None:
         """Stop a guest; what it is made of stays. Raises `BuildFailed`."""
-        if instance in self.off:
-            self.stopped[instance] = self.off.pop(instance)
+        for there in (self.off, self.prepared):
+            if instance in there:
+                self.stopped[instance] = there.pop(instance)
         if instance in self.stopped:
             return
         if instance not in self.guests:
@@ -168,6 +169,11 @@ class Host:
         self.off.update((uuid, attempt) for uuid, attempt in self.guests.items() if uuid != FOREIGN)
         self.guests = {FOREIGN: self.guests[FOREIGN]}
         self.prepared.clear()
+
+    def wake(self, instance: str) -> None:
+        """A stopped guest runs again, as when somebody starts it by hand."""
+        self._note(self.name, "wakes", instance)
+        self.start(instance, self.stopped.pop(instance))
 
     def lose(self, instance: str) -> None:
         """A guest vanishes, as when somebody removes it by hand."""

@@ -7,7 +7,16 @@ from roost.model.instance import BuildRequest, Instance
 from roost.model.move import Move
 from roost.model.spec import ServerGroup
 from support.clouds import spec
-from support.simulation.cloud_world import CONDUCTORS, Abort, Accept, CloudWorld, Delete, Migrate, Settle
+from support.simulation.cloud_world import (
+    CONDUCTORS,
+    Abort,
+    Accept,
+    CloudWorld,
+    Delete,
+    Migrate,
+    Settle,
+    Switch,
+)
 from support.simulation.network import BrokenPromise
 from support.simulation.process import Process
 from support.simulation.world import ACTS, Faults, Kind
@@ -41,7 +50,7 @@ class Scripted(CloudWorld):
     ) -> None:
         kind = Kind(build_seconds=build_seconds, fails_over=fails_over)
         super().__init__(kind, seed, faults, requests=0, **named)
-        self._requests_made = self._moves_made = 0
+        self._requests_made = self._moves_made = self._words_said = 0
         self.answers: list[Any] = []
         """The answers to users, in order."""
         self._waiting = waiting
@@ -110,6 +119,18 @@ class Scripted(CloudWorld):
         move = f"move{self._moves_made}"
         self._user.run(f"moves{self._moves_made}", self._insist(Migrate(move, uuid, **named)))
         return move
+
+    def stop(self, uuid: str) -> None:
+        """A user stops an instance."""
+        self._switch(uuid, runs=False)
+
+    def start(self, uuid: str) -> None:
+        """A user starts an instance again."""
+        self._switch(uuid, runs=True)
+
+    def _switch(self, uuid: str, *, runs: bool) -> None:
+        self._words_said += 1
+        self._user.run(f"switches{self._words_said}", self._insist(Switch(uuid, runs)))
 
     def evacuate(self, uuid: str, evidence: str = "it burnt") -> str:
         """An operator evacuates an instance, again until its host has been silent for long enough."""

@@ -21,11 +21,13 @@ from roost.model.instance import (
     ACTIVE,
     ASSIGNED,
     ERROR,
+    IN_PLACE,
     LOST,
     MOVED,
     MOVING,
     OF_MOVES,
     RESHAPED,
+    STOPPED,
     UNSETTLED,
     Instance,
 )
@@ -81,7 +83,8 @@ class Kind(NamedTuple):
     ``failing``: the share of builds that fail. ``build_seconds``: their time limit. ``seconds``: the length
     of the storm. ``deletes``: the share of instances that are deleted in it. ``fails_over``: databases go
     back to an earlier state, and what they lose may have been promised: only harm is checked for then.
-    ``moves``: the share of instances that an operator moves. ``unstoppable``: the share of guests that cannot
+    ``moves``: the share of instances that an operator moves, ``powers``: that a user stops and starts.
+    ``unstoppable``: the share of guests that cannot
     be stopped, or started again.
     """
 
@@ -93,6 +96,7 @@ class Kind(NamedTuple):
     seconds: float = 25.0
     deletes: float = 0.4
     moves: float = 0.0
+    powers: float = 0.0
     unstoppable: float = 0.0
     fails_over: bool = False
 
@@ -305,9 +309,13 @@ class World:
         return {each.uuid: each for each in found}
 
     def _is_settled(self, row: Instance) -> bool:
-        """Whether an instance is in a state that lasts. Of a guest that vanished its host has yet to tell."""
-        vanished = row.state == ACTIVE and not self.guests.running(row.uuid)
-        return row.state not in UNSETTLED and not vanished and not self._is_moving(row)
+        """Whether an instance is in a state that lasts. Of a guest that vanished, or was started by hand, its
+        host has yet to tell."""
+        if row.state in IN_PLACE and row.move is None:
+            differs = bool(self.guests.running(row.uuid)) is not (row.state == ACTIVE)
+        else:
+            differs = row.state == ACTIVE and not self.guests.running(row.uuid)
+        return row.state not in UNSETTLED and not differs and not self._is_moving(row)
 
     def _is_moving(self, row: Instance) -> bool:
         """Whether a move of an instance goes on by itself."""
@@ -404,6 +412,15 @@ class World:
         if guests:
             host.lose(self.random.choice(guests))
 
+    def wake(self) -> None:
+        """A guest that its user has stopped is started by hand."""
+        rows = [row for cell in self.cells for row in self.rows(cell).values()]
+        stopped = [row for row in rows if row.state == STOPPED and row.move is None]
+        there = [row for row in stopped if row.uuid in self.guests.hosts[row.host].stopped]
+        if there:
+            row = self.random.choice(there)
+            self.guests.hosts[row.host].wake(row.uuid)
+
     def replug(self) -> None:
         """A device of a host is below another provider from now on."""
         host = self.random.choice(list(self.guests.hosts.values()))
@@ -479,8 +496,13 @@ class World:
                 promise(row is None or row.move != uuid, f"{row} is locked by a move that is over: {move}")
                 promise(held is None, f"{move} is over and holds {held}")
         kept = {(each.source.host, each.instance, each.source.attempt) for each in waiting.values()}
-        there = {(host.name, *each) for host in self.guests.hosts.values() for each in host.stopped.items()}
-        promise(there == kept, f"stopped guests {there}, and moves that wait keep {kept}")
+        kept |= {(row.host, row.uuid, row.attempt) for row in rows.values() if row.state == STOPPED}
+        # One that could not be started again is lost.
+        kept_too = {(row.host, row.uuid, row.attempt) for row in rows.values() if row.state == LOST}
+        hosts = self.guests.hosts.values()
+        there = {(host.name, *each) for host in hosts for each in host.stopped.items()}
+        off = {(host.name, *each) for host in hosts for each in host.off.items()}
+        promise(there - kept_too <= kept <= there | off, f"stopped guests {there}, and wanted are {kept}")
         return waiting
 
     def check_harmless(self) -> None:
@@ -533,7 +555,7 @@ class World:
             promise(not running, f"{row.uuid} is in error and runs: {running}")
             promise(held is None, f"{row.uuid} is in error and holds {held}")
             return
-        promise(row.state in (ACTIVE, LOST), f"{row.uuid} is {row.state} for ever")
+        promise(row.state in (*IN_PLACE, LOST), f"{row.uuid} is {row.state} for ever")
         expected = [(row.host, row.attempt)] if row.state == ACTIVE else []
         promise(running == expected, f"{row.uuid} is {row.state} on {row.host} and runs as {running}")
         promise(held is not None, f"{row.uuid} is {row.state} and holds nothing")

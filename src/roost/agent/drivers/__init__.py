@@ -122,7 +122,10 @@ class Driver(Protocol):
         """
 
     async def recover(self, instances: Collection[Instance]) -> None:
-        """Take up guests after a start of the agent: the instances that the cell has on the host."""
+        """Take up guests after a start of the agent: the instances that the cell has on the host.
+
+        The guests of those whose ``state`` is ``stopped`` or ``powering-on`` do not run.
+        """
 
     async def prepare(self, instance: Instance) -> None:
         """Prepare a guest up to its start. Raises `BuildFailed`.
@@ -178,7 +181,8 @@ class StoppingDriver(Protocol):
     async def stop(self, instance: str) -> None:
         """Stop the guest of an instance; its disks and its definition stay.
 
-        A stopped guest is no error. Raises `NoSuchGuest`, and `CannotStopGuests` if no later call can do it.
+        A stopped guest is no error, nor is one that is prepared: it stays as a stopped one. Raises
+        `NoSuchGuest`, and `CannotStopGuests` if no later call can do it.
         """
 
     async def start_again(self, instance: Instance) -> None:

@@ -19,7 +19,7 @@ from roost.agent.drivers.used_hardware import free_pools, used_topology
 from roost.agent.errors import BuildFailed, CannotStopGuests, NoSuchGuest, ReshapeNeeded, StateUnusable
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment, clashes
-from roost.model.instance import Instance
+from roost.model.instance import POWERING_ON, STOPPED, Instance
 from roost.model.inventory import Inventory
 from roost.model.names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
@@ -254,7 +254,8 @@ class SimulatedDriver:
     async def recover(self, instances: Collection[Instance]) -> None:
         if self._kept is None:
             for each in instances:
-                self._guests[each.uuid] = _Guest(each.attempt, assignment_of(each), runs=True)
+                runs = each.state not in (STOPPED, POWERING_ON)
+                self._guests[each.uuid] = _Guest(each.attempt, assignment_of(each), runs=runs)
 
     async def prepare(self, instance: Instance) -> None:
         # A stopped guest of an earlier attempt would be there again after a restart of the agent.

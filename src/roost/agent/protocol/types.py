@@ -8,9 +8,9 @@ import msgspec
 
 from roost.model.allocation import Allocations
 from roost.model.instance import Instance
+from roost.model.instance import OrderKind as OrderKind
 from roost.model.instance import PowerResult as PowerResult
 from roost.model.inventory import Inventory
-from roost.model.move import OrderKind as OrderKind
 
 
 class SessionKey(msgspec.Struct, frozen=True):
@@ -43,7 +43,8 @@ class Guest(msgspec.Struct, frozen=True):
 
 
 class Build(msgspec.Struct, frozen=True, tag=True):
-    """An order to build ``instance.attempt`` of an instance.
+    """An order to build ``instance.attempt`` of an instance, and to leave its guest stopped if
+    ``instance.starts`` is False.
 
     ``seconds``: the build must be confirmed within this time after the agent sent the poll that brought the
     order.

@@ -381,6 +381,7 @@ class AgentEndpoint:
         for event, uuids in (
             ("guests have vanished from a host", compared.lost),
             ("guests that had vanished from a host are there again", compared.found),
+            ("guests that are to be stopped run; they are stopped again", compared.awake),
             ("a host has guests that its cell does not know; they are left alone", compared.unknown),
         ):
             if uuids:

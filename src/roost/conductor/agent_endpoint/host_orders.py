@@ -14,15 +14,16 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.types import Build, Destroy, Order, StartGuest, StopGuest
-from roost.model.instance import ASSIGNED, DELETING, BuildResult, DestroyOrder, Instance
-from roost.model.move import MoveWork, OrderKind
-from roost.model.service_version import MOVES
+from roost.model.instance import ASSIGNED, AT_HOST, BuildResult, DestroyOrder, Instance, OrderKind
+from roost.model.move import MoveWork
+from roost.model.service_version import MOVES, POWER
 from roost.model.text import error_text
 from roost.process.context import Context
 from roost.state.cell_database.building import ReportResults
 from roost.state.cell_database.host_work import FOR_HOSTS, HostWork, orders_topic
 from roost.state.cell_database.move_orders import KEYS, MoveKey, move_key, read_move_work
 from roost.state.cell_database.move_reports import TOO_OLD, refuse_parts
+from roost.state.cell_database.power import refuse_power
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, orders
 from roost.storage import StorageError, in_batches, one_of, one_of_constants, short_read
@@ -85,17 +86,13 @@ class HostOrders:
     async def unknown(self, work: HostWork, known: Known, version: int) -> tuple[Order, ...]:
         """Return the orders to an agent of a version that it does not know."""
         work = await work_for(self._context, self._database, self._cell, work, version)
-        orders: list[Order] = [
-            Destroy(each.uuid, each.attempt) if each.state == DELETING else Build(each, self._build)
-            for each in work.instances
-        ]
+        orders = [self._order_of(AT_HOST[each.state], each) for each in work.instances]
         orders += [Destroy(each.instance, each.attempt) for each in work.orders]
-        orders += [self._order_of(each) for each in work.moves]
+        orders += [self._order_of(each.kind, each.instance) for each in work.moves]
         return tuple(order for order in orders if (order.kind, *order.key) not in known)
 
-    def _order_of(self, part: MoveWork) -> Order:
-        instance = part.instance
-        match part.kind:
+    def _order_of(self, kind: OrderKind, instance: Instance) -> Order:
+        match kind:
             case "build":
                 return Build(instance, self._build)
             case "stop":
@@ -152,7 +149,7 @@ async def new_work(context: Context, database: str, known: Mapping[str, Known]) 
     if keys.instances:
         for host, instance in await context.read(database, read_instances_with_work(keys.instances)):
             # It may have changed since.
-            kind: OrderKind = "destroy" if instance.state == DELETING else "build"
+            kind = AT_HOST[instance.state]
             if host in known and (kind, instance.uuid, instance.attempt) not in known[host]:
                 found.setdefault(host, HostWork([], [])).instances.append(instance)
     for order in keys.orders:
@@ -183,7 +180,7 @@ def read_work_keys(connection: Connection, known: Mapping[str, Known]) -> NewKey
             if part.key not in known[host]:
                 parts.append(part)
             continue
-        kind: OrderKind = "destroy" if state in _TO_DESTROY else "build"
+        kind: OrderKind = "destroy" if state == _ORDER else AT_HOST[state]
         if (kind, uuid, attempt) in known[host]:
             continue
         if state == _ORDER:
@@ -212,7 +209,6 @@ def read_instances_with_work(connection: Connection, uuids: tuple[str, ...]) -> 
 _ORDER = "order"
 """In place of a state: an order to destroy a guest of which the cell has no instance any more."""
 
-_TO_DESTROY = (DELETING, _ORDER)
 _OF_HOSTS = one_of_constants(instances.c.state, FOR_HOSTS)
 _NONE: sa.ColumnElement[str] = sa.literal_column("''")
 _KEYS: sa.CompoundSelect[Any] = sa.union_all(
@@ -237,17 +233,25 @@ async def work_for(context: Context, database: str, cell: str, work: HostWork, v
 
     Raises `StorageError`.
     """
-    if version < MOVES.since and any(part.kind != "destroy" for part in work.moves):
-        too_old = f"its agent has service version {version}, and this needs {MOVES.since}"
-        refused = await context.write(database, refuse_parts(tuple(work.moves), too_old, context.clock()))
+    beyond = [part for part in work.moves if _needed_by(part) > version]
+    if beyond:
+        needed = max(map(_needed_by, beyond))
+        too_old = f"its agent has service version {version}, and this needs {needed}"
+        refused = await context.write(database, refuse_parts(tuple(beyond), too_old, context.clock()))
         context.record((), refused)
         late_builds = {each.instance for each in refused}
         kept = [
             part
             for part in work.moves
-            if part.kind == "destroy" or (part.kind == "build" and part.instance.uuid not in late_builds)
+            if part not in beyond or (part.kind == "build" and part.instance.uuid not in late_builds)
         ]
         work = msgspec.structs.replace(work, moves=kept)
+    switched = [each for each in work.instances if AT_HOST[each.state] in ("stop", "start")]
+    if switched and version < MOVES.since:
+        too_old = f"the agent of its host has service version {version}, and this needs {MOVES.since}"
+        await context.write(database, refuse_power(tuple(switched), too_old, context.clock()))
+        kept_instances = [each for each in work.instances if each not in switched]
+        work = msgspec.structs.replace(work, instances=kept_instances)
     late = {each.uuid: needed for each in work.instances if (needed := _needed(each)) > version}
     if not late:
         return work
@@ -270,6 +274,13 @@ async def work_for(context: Context, database: str, cell: str, work: HostWork, v
     values = {"cell": cell, "host": host, "service_version": version, "instances": len(late)}
     context.log("an agent is too old for what it is to build", values, "warning")
     return HostWork([each for each in work.instances if each.uuid not in late], work.orders, work.moves)
+
+
+def _needed_by(part: MoveWork) -> int:
+    """Return the version that a part of a move needs."""
+    if part.kind == "destroy":
+        return 0
+    return MOVES.since if part.instance.starts else POWER.since
 
 
 def _needed(instance: Instance) -> int:

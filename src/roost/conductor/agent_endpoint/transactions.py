@@ -22,10 +22,10 @@ from roost.state.cell_database.move_orders import work_by_moves
 from roost.state.cell_database.move_reports import (
     confirm_target,
     note_moves_destroyed,
-    report_power,
     report_target,
 )
 from roost.state.cell_database.nodes import keep_reports
+from roost.state.cell_database.power import report_power
 from roost.state.cell_database.reported import clean_results
 from roost.state.cell_database.tables import leases, nodes
 from roost.storage import in_batches, one_of, transaction

@@ -15,7 +15,7 @@ from roost.conductor.comparison import (
     WRONG_HOST,
 )
 from roost.ledger import Held
-from roost.model.instance import ACTIVE, Instance
+from roost.model.instance import IN_PLACE, Instance
 from roost.model.move import Move
 from roost.state.api_database.audit import AuditFinding
 from roost.state.api_database.mappings import ANYWHERE, InstanceMapping
@@ -102,7 +102,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def present(self) -> Instance | None:
-        """The instance, if it runs in the one cell that has it, is mapped there, and its row has a claim.
+        """The instance, if its guest is in place, one cell has it and is mapped, and its row has a claim.
 
         None while it moves: then its row need not say what it holds.
         """
@@ -110,7 +110,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
             return None
         [(cell, row)] = self.rows.items()
         is_known = row.selection is not None and row.selection.node == row.node
-        is_settled = row.state == ACTIVE and row.move is None
+        is_settled = row.state in IN_PLACE and row.move is None
         return row if self.mapping.cell == cell and is_settled and is_known else None
 
     @property
@@ -166,7 +166,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
             and row.selection is not None
             and self.held.allocations == row.selection.allocations
         )
-        return row.state == ACTIVE and is_claimed and not self.mapping.deleted
+        return row.state in IN_PLACE and is_claimed and not self.mapping.deleted
 
     @property
     def strays(self) -> list[tuple[str, UnknownGuest]]:

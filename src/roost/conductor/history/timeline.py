@@ -22,8 +22,11 @@ from roost.model.instance import (
     MOVED,
     MOVING,
     NOT_MOVED,
+    POWERING_OFF,
+    POWERING_ON,
     RESHAPED,
     STARTING,
+    STOPPED,
     Requester,
     Transition,
 )
@@ -81,6 +84,8 @@ class _Story:
         self._delete: InstanceAction | None = None
         self._move: InstanceAction | None = None
         """The move that is under way."""
+        self._power: InstanceAction | None = None
+        """The stop or start that is under way."""
         self._reason: str | None = None
         """Why the instance is abandoned."""
         self._told: dict[str, Callable[[Transition], None]] = {
@@ -91,6 +96,9 @@ class _Story:
             ABANDONED: self._abandon,
             ERROR: self._fail,
             LOST: self._lose,
+            POWERING_OFF: self._begin_power,
+            POWERING_ON: self._begin_power,
+            STOPPED: self._stopped,
             DELETING: self._begin_deletion,
             DESTROYED: self._destroyed,
             RESHAPED: self._reshape,
@@ -125,6 +133,7 @@ class _Story:
             self._end_build(new, "built")
             _finish(self._create, new.at, "success")
             return
+        self._end_power(new.at, "started", new.reason)
         found = self._loss()
         if found is not None:
             found.events.append(self._there("find", new.at, finished_at=new.at, result="found"))
@@ -134,7 +143,36 @@ class _Story:
         """Return the action of a guest that is lost now."""
         return next((each for each in self.actions if each.kind == "lose" and each.result is None), None)
 
+    def _begin_power(self, new: Transition) -> None:
+        """Begin a stop or start. One that is under way has been overtaken."""
+        self._end_power(new.at, "abandoned")
+        kind = "stop" if new.state == POWERING_OFF else "start"
+        self._power = _asked(kind, new.by, new.at)
+        self._power.reason = new.reason
+        self._power.events.append(self._there(kind, new.at))
+        self.actions.append(self._power)
+
+    def _stopped(self, new: Transition) -> None:
+        self._end_power(new.at, "stopped", new.reason)
+
+    def _end_power(self, at: float, result: str, reason: str | None = None) -> None:
+        """End the stop or start that is under way. ``result``: of the host; another one than was wanted is a
+        failure."""
+        action, self._power = self._power, None
+        if action is None:
+            return
+        done = {"stop": "stopped", "start": "started"}[action.kind]
+        if result not in (done, "abandoned"):
+            result = "failed"
+        event = action.events[0]
+        event.finished_at, event.result, event.reason = at, result, reason
+        ends = {done: "success", "failed": "error", "abandoned": "abandoned"}
+        _finish(action, at, ends[result], reason or action.reason)
+
     def _lose(self, new: Transition) -> None:
+        self._end_power(new.at, "lost", new.reason)
+        if self._loss() is not None:
+            return
         lost = InstanceAction(kind="lose", started_at=new.at, reason=new.reason)
         lost.events = [self._there("lose", new.at, finished_at=new.at, result="lost")]
         self.actions.append(lost)
@@ -212,6 +250,7 @@ class _Story:
     def _abandon(self, new: Transition) -> None:
         """No further attempt is made; the claim is freed next."""
         self._leave_move(new.at)
+        self._end_power(new.at, "abandoned")
         self._end_build(new, "failed")
         self._reason = new.reason
         self._give_up(new)
@@ -243,6 +282,7 @@ class _Story:
 
     def _begin_deletion(self, new: Transition) -> None:
         self._leave_move(new.at)
+        self._end_power(new.at, "abandoned")
         self._end_build(new, "abandoned")
         if self._free is not None and self._free.result is None:
             self._free.finished_at, self._free.result = new.at, "abandoned"

@@ -15,6 +15,8 @@ EventName = Literal[
     "free",
     "lose",
     "find",
+    "stop",
+    "start",
     "reshape",
     "move",
     "give_up",
@@ -33,6 +35,8 @@ class HistoryEvent(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     - `bury`: an instance that no host can take is put into cell0.
     - `free`: the claim is given back.
     - `lose`, `find`: the host says that the guest is not there, or there again.
+    - `stop`, `start`: the host stops the guest, or starts it again: `stopped`, `started`, `failed`, or
+      `abandoned` as another word or the end of the instance came first.
     - `reshape`: the allocations of the instance moved to other providers of its node; its guest ran on.
     - `move`: an attempt on the host that the instance is to move to: `moved`, `failed`, or `abandoned` as the
       instance ended; of a revert the host that it was on before.
@@ -60,11 +64,23 @@ class InstanceAction(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """An action of a user, an operator or a host on an instance, and its result.
 
     `request_id`, `user_id` and `project_id` are the requester's; null without one, as when a host loses a
-    guest. `result` is `success`, `error` or `abandoned`, and null while the action lasts. A move that
-    ended in `error` has left the instance where it was.
+    guest, or stops one that runs though it is to be stopped. `result` is `success`, `error` or `abandoned`,
+    and null while the action lasts. A move that ended in `error` has left the instance where it was.
     """
 
-    kind: Literal["create", "lose", "reshape", "migrate", "resize", "evacuate", "revert", "give_up", "delete"]
+    kind: Literal[
+        "create",
+        "lose",
+        "stop",
+        "start",
+        "reshape",
+        "migrate",
+        "resize",
+        "evacuate",
+        "revert",
+        "give_up",
+        "delete",
+    ]
     request_id: str | None = None
     user_id: str | None = None
     project_id: str | None = None

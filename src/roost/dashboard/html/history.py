@@ -12,6 +12,8 @@ from roost.dashboard.html.times import duration, weekday_moment
 _ACTIONS = {
     "create": "Created",
     "lose": "Guest lost",
+    "stop": "Stopped",
+    "start": "Started",
     "reshape": "Moved to other providers of its node",
     "migrate": "Moved to another host",
     "resize": "Resized",
@@ -28,6 +30,8 @@ _RESULTS = {
     "built": "ok",
     "found": "ok",
     "moved": "ok",
+    "stopped": "ok",
+    "started": "ok",
     "failed": "look",
     "refused": "fails",
     "error": "fails",

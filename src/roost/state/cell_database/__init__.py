@@ -12,6 +12,7 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     building        confirmations and results of builds, failures, attempts that have ended
     node_claims     builds that hold nothing in placement, counted on their node
     conductor_work  instances that a conductor owns: the next attempt, or the end in error
+    power           guests that users have stopped and started again, and what hosts report of it
     guests          guests that hosts report, compared with their instances
     reshapes        rows of instances that follow a reshape of their provider tree
     moves           moves: read, and begun, confirmed and reverted by the words of operators
@@ -58,13 +59,18 @@ there, at start and after every change. A message that is lost costs time, never
         failed              → abandoned                  conductor_work.abandon_instance
         abandoned           → error                      conductor_work.put_in_error
         active, lost        → lost, active               guests.GuestsReported
+        active, powering-on → powering-off               power.switch_power
+        stopped, lost, powering-off → powering-on        power.switch_power
+        powering-off        → stopped, active            power.report_power
+        powering-on         → active, lost               power.report_power
+        stopped             → powering-off               guests.GuestsReported
         any                 → deleting, destroyed        deletions.DeleteInstances
         deleting            → destroyed                  deletions.note_destroyed
         deleting            → destroyed                  deletions.end_deletions
-        active, lost        → abandoned                  deletions.give_up_on_host
+        active, lost, stopped and so on → abandoned      deletions.give_up_on_host
         destroyed           → gone                       deletions.forget_destroyed
 
-An instance that moves stays ``active``; `roost.model.move` has the states of its move.
+An instance that moves stays ``active`` or ``stopped``; `roost.model.move` has the states of its move.
 
 A deletion leads to ``deleting`` from every state but ``deleting`` and ``destroyed``, and straight to
 ``destroyed`` for an instance without a host. ``give_up_on_host`` also fails the attempts that are under way

@@ -20,6 +20,7 @@ from roost.model.instance import (
     ACTIVE,
     ASSIGNED,
     FAILED,
+    IN_PLACE,
     STARTING,
     AttemptKey,
     BuildAttempt,
@@ -241,14 +242,14 @@ def _current(
 
 @transaction
 def note_claimed_again(connection: Connection, instance: str, attempt: int, generation: int) -> bool:
-    """Note the generation of a claim that was written for an attempt, if that attempt's guest still runs.
+    """Note the generation of a claim that was written for an attempt, if that attempt's guest is in place.
 
-    Returns whether it does.
+    Returns whether it is.
     """
     here = (
         instances.c.uuid == instance,
         instances.c.attempt == attempt,
-        instances.c.state == ACTIVE,
+        one_of_constants(instances.c.state, IN_PLACE),
     )
     row = connection.execute(INSTANCES.where(*here).with_for_update()).one_or_none()
     if row is None or (selection := instance_of(row).selection) is None:

@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import ACTIVE, UNSETTLED
+from roost.model.instance import ACTIVE, IN_PLACE, UNSETTLED
 from roost.model.move import CLEANING, DONE, ENDED, FAILED_MOVE, SWITCHED, UNDER_WAY
 from roost.model.operator_word import Subject
 from roost.state.cell_database.instance_search import PLACED, count_remaining
@@ -26,7 +26,7 @@ MOST_NAMED = 100
 
 
 class Departure(msgspec.Struct, frozen=True):
-    """An active instance on a drained subject of which no move is under way.
+    """An active or stopped instance on a drained subject of which no move is under way.
 
     ``attempt``: that of its guest. ``tries``: its moves from there that have ended.
     """
@@ -52,7 +52,7 @@ def find_departures(
     tried = _tried(connection, subject)
     there = (
         sa.select(instances.c.uuid, instances.c.host, instances.c.attempt)
-        .where(*_on(subject), instances.c.state == ACTIVE, instances.c.move.is_(None))
+        .where(*_on(subject), one_of_constants(instances.c.state, IN_PLACE), instances.c.move.is_(None))
         .order_by(instances.c.changed_at, instances.c.uuid)
     )
     return counts, [
@@ -119,10 +119,10 @@ def describe_drain(connection: Connection, subject: Subject, since: float) -> Dr
     for row in connection.execute(left_alone):
         instance = instance_of(row)
         failed = failures.get((instance.uuid, instance.attempt), [])
-        reason = refusal_of(instance) if instance.state == ACTIVE else instance.reason
+        reason = refusal_of(instance) if instance.state in IN_PLACE else instance.reason
         if instance.state in UNSETTLED:
             reason = None
-        elif instance.state == ACTIVE and reason is None:
+        elif instance.state in IN_PLACE and reason is None:
             if not failed:
                 continue
             reason = failed[-1]

@@ -11,18 +11,20 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import ACTIVE, LOST, MOVING, ON_ITS_HOST
+from roost.model.instance import ACTIVE, LOST, MOVING, ON_ITS_HOST, POWERING_OFF, STOPPED
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_INT
-from roost.state.cell_database.history import MOST_OF_GUESTS, line, with_line
+from roost.state.cell_database.history import enter_state
 from roost.state.cell_database.move_rows import attempts_of_moves, resting
 from roost.state.cell_database.reported import MAX_UUID
-from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances, unknown_guests
 from roost.storage import in_batches, one_of, one_of_constants, transaction
 
 VANISHED = "its host says that the guest is not there"
 """The reason of an instance that is lost."""
+
+RUNS_AGAIN = "its host says that the guest runs, which is to be stopped"
+"""The reason of an instance that is stopped again."""
 
 
 @transaction
@@ -38,18 +40,20 @@ class Compared(msgspec.Struct, frozen=True):
     """The result of a comparison: uuids of instances.
 
     ``lost``: their guest is missing now. ``found``: the guest of a lost instance is there again.
-    ``unknown``: guests of unknown instances or attempts.
+    ``awake``: the guest of a stopped instance runs. ``unknown``: guests of unknown instances or attempts.
     """
 
     lost: frozenset[str]
     found: frozenset[str]
+    awake: frozenset[str]
     unknown: frozenset[str]
 
 
 class GuestsReported(msgspec.Struct, frozen=True):
     """Store the guests that run on a host: uuid -> attempt.
 
-    An active instance of the host without its guest is lost; a lost one whose guest runs is active again.
+    An active instance of the host without its guest is lost; a lost one whose guest runs is active again. A
+    stopped one whose guest runs is stopped again, as its user's word stands.
     """
 
     host: str
@@ -72,13 +76,17 @@ class GuestsReported(msgspec.Struct, frozen=True):
             stopped = resting(connection, [row.move for row in rows if row.move and row.state == ACTIVE])
             for row in rows:
                 rests = row.state == ACTIVE and row.move in stopped
+                # One that moves is looked at again when it has.
+                rests |= row.state == STOPPED and row.move is not None
                 known[row.host][row.uuid, row.attempt] = MOVING if rests else row.state
             for host, uuid, attempt in attempts_of_moves(connection, some):
                 known[host].setdefault((uuid, attempt), MOVING)
         compared = [work.compared(known[work.host]) for work in works]
         at = max(work.at for work in works)
-        _put(connection, [uuid for each in compared for uuid in each.lost], LOST, VANISHED, at)
-        _put(connection, [uuid for each in compared for uuid in each.found], ACTIVE, None, at)
+        enter_state(connection, [uuid for each in compared for uuid in each.lost], LOST, at, VANISHED)
+        enter_state(connection, [uuid for each in compared for uuid in each.found], ACTIVE, at)
+        awake = [uuid for each in compared for uuid in each.awake]
+        enter_state(connection, awake, POWERING_OFF, at, RUNS_AGAIN)
         stray = {
             work.host: [key for key in work.guests.items() if key not in known[work.host]] for work in works
         }
@@ -91,6 +99,7 @@ class GuestsReported(msgspec.Struct, frozen=True):
         return Compared(
             lost=frozenset(key[0] for key, state in known.items() if state == ACTIVE and key not in running),
             found=frozenset(key[0] for key, state in known.items() if state == LOST and key in running),
+            awake=frozenset(key[0] for key, state in known.items() if state == STOPPED and key in running),
             unknown=frozenset(uuid for uuid, attempt in running if (uuid, attempt) not in known),
         )
 
@@ -101,15 +110,6 @@ _ON_HOSTS = (
     .order_by(instances.c.uuid)
     .with_for_update()
 )
-
-
-def _put(connection: Connection, uuids: Sequence[str], state: str, reason: str | None, at: float) -> None:
-    for some in in_batches(uuids):
-        told = line(state, at, reason)
-        history = with_line(told, MOST_OF_GUESTS)
-        values = {"state": state, "reason": reason, "changed_at": at, "history": history}
-        connection.execute(sa.update(instances).where(instances.c.uuid.in_(some)).values(**values))
-        note_changes(connection, some, told)
 
 
 class UnknownGuest(msgspec.Struct, frozen=True, order=True):

@@ -17,14 +17,14 @@ from roost.model.text import clean_text
 from roost.state.cell_database.rows import Row, decoded
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances, past_instances
-from roost.storage import one_of, transaction
+from roost.storage import in_batches, one_of, transaction
 
 MOST = 65_536
 """Characters of a history at most. Transitions after that are left out."""
 
 MOST_OF_GUESTS = 16_384
-"""Characters of a history up to which lost and found guests and reshapes are added: a host may lose and find
-a guest for ever, and the end of the instance must have room."""
+"""Characters of a history up to which lost and found guests, reshapes, stops and starts are added: a host may
+lose and find a guest for ever, and the end of the instance must have room."""
 
 MOST_OF_REASON = 1000
 """Characters of a reason in a history; the rest is cut off."""
@@ -97,6 +97,30 @@ def with_line(new: str | sa.ColumnElement[str], most: int = MOST) -> sa.ColumnEl
     before = sa.func.coalesce(instances.c.history, "", type_=sa.Text)
     added = before + (sa.literal(new, sa.Text) if isinstance(new, str) else new)
     return sa.case((sa.func.length(before) < most, added), else_=instances.c.history)
+
+
+def enter_state(
+    connection: Connection,
+    uuids: Sequence[str],
+    state: str,
+    at: float,
+    reason: str | None = None,
+    *,
+    by: Requester | None = None,
+) -> None:
+    """Put instances, whose rows are locked, into a state that they may enter again and again."""
+    if reason is not None:
+        reason = clean_text(reason)
+    told = line(state, at, reason, by=by)
+    values = {
+        "state": state,
+        "reason": reason,
+        "changed_at": at,
+        "history": with_line(told, MOST_OF_GUESTS),
+    }
+    for some in in_batches(uuids):
+        connection.execute(sa.update(instances).where(instances.c.uuid.in_(some)).values(**values))
+        note_changes(connection, some, told)
 
 
 NEW_LINE = sa.bindparam("line", type_=sa.Text)

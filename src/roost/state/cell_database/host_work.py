@@ -1,8 +1,9 @@
-"""The work of hosts: builds, deletions, and orders to destroy that outlive their instance's stay on a host.
+"""The work of hosts: builds, stops, starts, deletions, and orders to destroy that outlive an instance's stay.
 
-An instance that is being deleted is itself the order to its host. If an attempt ends without its host,
-because it took too long or the host does not answer, the order stays here until the host has acknowledged
-it. A host with such orders is not up: its guests may still take room that was given to others.
+An instance whose host has something to do is itself the order (`roost.model.instance.AT_HOST`). If an attempt
+ends without its host, because it took too long or the host does not answer, the order stays here until the
+host has acknowledged it. A host with such orders is not up: its guests may still take room that was given to
+others.
 
 Work that a host has not done yet is read by observers that measure its time by clocks of their own.
 """
@@ -13,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import ASSIGNED, DELETING, STARTING, AttemptKey, DestroyOrder, Instance
+from roost.model.instance import ASSIGNED, AT_HOST, DELETING, AttemptKey, DestroyOrder, Instance
 from roost.model.move import MoveWork
 from roost.state.cell_database.guests import FORGET_UNKNOWN_GUEST
 from roost.state.cell_database.rows import INSTANCES, instance_of
@@ -21,7 +22,7 @@ from roost.state.cell_database.tables import held_hosts, instances, orders
 from roost.state.leases import Stamp, read_stamps
 from roost.storage import in_batches, one_of, one_of_constants, transaction
 
-FOR_HOSTS = frozenset((ASSIGNED, STARTING, DELETING))
+FOR_HOSTS = frozenset(AT_HOST)
 """States in which an instance is work for its host."""
 
 SESSION = "host"
@@ -34,10 +35,7 @@ def orders_topic(cell: str) -> str:
 
 
 class HostWork(msgspec.Struct, frozen=True):
-    """The work of hosts: instances to build, to start or to destroy, orders to destroy, and parts of moves.
-
-    ``instances`` are in the states ``assigned``, ``starting`` and ``deleting``.
-    """
+    """The work of hosts: instances in states of `FOR_HOSTS`, orders to destroy, and parts of moves."""
 
     instances: list[Instance]
     orders: list[DestroyOrder]

@@ -17,6 +17,7 @@ from roost.model.instance import (
     MOVING,
     NOT_MOVED,
     OF_MOVES,
+    STOPPED,
     BuildAttempt,
     DestroyOrder,
     Instance,
@@ -26,6 +27,7 @@ from roost.model.move import (
     CONTINUING,
     DELETED,
     ENDED,
+    OFF,
     RESTARTING,
     RESUMING,
     RETURNING,
@@ -33,6 +35,7 @@ from roost.model.move import (
     REVERTING,
     RUNS,
     SWITCHED,
+    UNDOING,
     Move,
     MovePlace,
     MoveStep,
@@ -42,7 +45,13 @@ from roost.model.move import (
 from roost.model.spec import Selection
 from roost.model.text import clean_text
 from roost.state.cell_database.building import keep_attempts
-from roost.state.cell_database.history import MOST_OF_GUESTS, MOST_OF_REASON, line, transition_line, with_line
+from roost.state.cell_database.history import (
+    MOST_OF_GUESTS,
+    MOST_OF_REASON,
+    enter_state,
+    transition_line,
+    with_line,
+)
 from roost.state.cell_database.host_work import give_orders, read_orders, session_name
 from roost.state.cell_database.move_rows import NAMED_MOVES, move_of
 from roost.state.cell_database.reported import MAX_HOST
@@ -153,16 +162,13 @@ _OWN = (
 
 def lose(connection: Connection, uuid: str, reason: str, at: float) -> None:
     """Note that the guest of an instance, which is locked, does not run."""
-    reason = clean_text(reason)
-    told = line(LOST, at, reason)
-    values = {"state": LOST, "reason": reason, "changed_at": at, "history": with_line(told)}
-    connection.execute(sa.update(instances).where(instances.c.uuid == uuid).values(**values))
-    note_changes(connection, [uuid], told)
+    enter_state(connection, [uuid], LOST, at, reason)
 
 
 def put_on(connection: Connection, move: Move, place: MovePlace, selection: Selection, at: float) -> None:
     """Put an instance, which is locked, on a host of its move. ``selection``: what it holds."""
     locked = locked_instance(connection, move.instance)
+    state = STOPPED if move.at_source == OFF else ACTIVE
     values = {
         "host": place.host,
         "node": place.node,
@@ -172,13 +178,13 @@ def put_on(connection: Connection, move: Move, place: MovePlace, selection: Sele
         "flavor": clean_text(place.spec.flavor.name, MAX_HOST),
         "alternates": "[]",
         "reason": None,
-        "state": ACTIVE,
+        "state": state,
         "changed_at": at,
     }
     connection.execute(sa.update(instances).where(instances.c.uuid == move.instance).values(**values))
     tell_instance(connection, move, at, MOVED, place)
-    if locked is not None and locked.state != ACTIVE:
-        tell_instance(connection, move, at, ACTIVE, place)
+    if locked is not None and locked.state != state:
+        tell_instance(connection, move, at, state, place)
 
 
 def stamp_of(connection: Connection, host: str) -> SessionStamp | None:
@@ -198,7 +204,23 @@ def way_back(move: Move) -> str:
 
     A source that was told to stop its guest starts it again first, unless it is dead.
     """
-    return RETURNING if move.at_source == RUNS or move.proof is not None else RESTARTING
+    return RETURNING if move.at_source in (RUNS, OFF) or move.proof is not None else RESTARTING
+
+
+def resume(connection: Connection, move: Move, at: float, **values: Any) -> None:
+    """Have the source start its guest again, as nothing runs on the target; one that was stopped stays so."""
+    if move.at_source == OFF:
+        return_to_source(connection, move, at, **values)
+    else:
+        enter(connection, move, RESUMING, at, **values)
+
+
+def return_to_source(connection: Connection, move: Move, at: float, **values: Any) -> None:
+    """Put an instance, which is locked, back on the source, whose guest is as before the move."""
+    assert move.target is not None
+    # The claims are exchanged next; until then the instance holds the target.
+    put_on(connection, move, move.source, move.target.selection, at)
+    enter(connection, move, UNDOING, at, **values)
 
 
 def send_back(connection: Connection, rows: Collection[Row], at: float, reason: str) -> frozenset[str]:
@@ -212,7 +234,7 @@ def send_back(connection: Connection, rows: Collection[Row], at: float, reason: 
         if move.state in _KEPT_FOR_IT and move.target is not None and row.attempt == move.target.attempt:
             give_orders([DestroyOrder(row.uuid, row.attempt, row.host)], at)(connection)
             keep_end(connection, move, reason, REVERTED, at)
-            enter(connection, move, RESUMING, at, reason=reason, ends_as=REVERTED)
+            resume(connection, move, at, reason=reason, ends_as=REVERTED)
             back.add(row.uuid)
     return frozenset(back)
 

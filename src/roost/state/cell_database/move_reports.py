@@ -4,7 +4,7 @@ Each report names the attempt that it concerns. One that comes late, or twice, f
 state and changes nothing.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import msgspec
 import sqlalchemy as sa
@@ -22,6 +22,7 @@ from roost.model.move import (
     DONE,
     FAILED_MOVE,
     FREEING,
+    OFF,
     ON_TARGET,
     ORDERED,
     PREPARING,
@@ -37,7 +38,6 @@ from roost.model.move import (
     STOPPING,
     SWITCHED,
     UNCONFIRMED,
-    UNDOING,
     Move,
     MoveRefused,
     MoveWork,
@@ -53,6 +53,8 @@ from roost.state.cell_database.move_changes import (
     locked_move,
     lose,
     put_on,
+    resume,
+    return_to_source,
     way_back,
 )
 from roost.state.cell_database.move_rows import MOVES, move_of
@@ -89,11 +91,13 @@ def confirm_target(connection: Connection, key: AttemptKey, host: str, at: float
     ):
         _fail_target(connection, move, CAME_BACK, None, at, retryable=False)
         return False
-    if move.state == STOPPED or (move.state == PREPARING and move.at_source == AT_REST):
+    rests = move.at_source == AT_REST or (move.at_source == OFF and proof is not None)
+    if move.state == STOPPED or (move.state == PREPARING and rests):
         enter(connection, move, STARTING, at)
         return True
     if move.state == PREPARING:
-        enter(connection, move, STOPPING, at, at_source=ORDERED)
+        # A guest that is stopped is ordered to stop too: somebody may have started it by hand.
+        enter(connection, move, STOPPING, at, at_source=OFF if move.at_source == OFF else ORDERED)
     return True if move.state == STARTING else None
 
 
@@ -123,12 +127,11 @@ def report_target(connection: Connection, result: BuildResult, at: float) -> Att
     return _end(move, BUILT, at, None)
 
 
-def report_power(connection: Connection, host: str, reports: Iterable[PowerResult], at: float) -> None:
-    """Note which guests a host has stopped or started, or could not."""
-    for report in reports:
-        move = _locked(connection, report.instance, report.attempt, host)
-        if move is not None:
-            _take_power(connection, move, report, at)
+def report_power_of_move(connection: Connection, host: str, report: PowerResult, at: float) -> None:
+    """Note that a host has stopped or started the guest of a move, or could not."""
+    move = _locked(connection, report.instance, report.attempt, host)
+    if move is not None:
+        _take_power(connection, move, report, at)
 
 
 def _take_power(
@@ -141,17 +144,20 @@ def _take_power(
         return
     if failure is None:
         if move.state == RESUMING:
-            assert move.target is not None
-            # The claims are exchanged next; until then the instance holds the target.
-            put_on(connection, move, move.source, move.target.selection, at)
-        values = {"at_source": AT_REST} if move.state == STOPPING else {}
-        enter(connection, move, _AFTER_POWER[move.state], at, **values)
+            return_to_source(connection, move, at)
+        elif move.state == REVERTING:
+            resume(connection, move, at)
+        else:
+            stops = move.state == STOPPING and move.at_source != OFF
+            values = {"at_source": AT_REST} if stops else {}
+            enter(connection, move, _AFTER_POWER[move.state], at, **values)
     elif move.state == STOPPING:
         reason = f"the source cannot stop its guest: {failure}"
         _fail_target(connection, move, reason, None, at, orders=True, retryable=False)
     elif move.state in (REVERTING, RESUMING):
         of = "target cannot stop" if move.state == REVERTING else "source cannot start"
-        enter(connection, move, CONTINUING, at, reason=f"the {of} its guest: {failure}", ends_as=None)
+        to = SWITCHED if move.at_source == OFF else CONTINUING
+        enter(connection, move, to, at, reason=f"the {of} its guest: {failure}", ends_as=None)
     else:
         if loses:
             lose(connection, move.instance, f"the guest could not be started again: {failure}", at)
@@ -161,8 +167,6 @@ def _take_power(
 _AFTER_POWER = {
     STOPPING: STOPPED,
     RESTARTING: RETURNING,
-    REVERTING: RESUMING,
-    RESUMING: UNDOING,
     CONTINUING: SWITCHED,
 }
 """The next state of a move, once a host has stopped or started its guest as the state wants."""

@@ -10,7 +10,16 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import ACTIVE, LOST, Instance, Requester
+from roost.model.instance import (
+    ACTIVE,
+    IN_PLACE,
+    LOST,
+    POWERING_OFF,
+    POWERING_ON,
+    STOPPED,
+    Instance,
+    Requester,
+)
 from roost.model.move import (
     AT_REST,
     CLEANING,
@@ -18,6 +27,7 @@ from roost.model.move import (
     DONE,
     ENDED,
     FREEING,
+    OFF,
     REQUESTED,
     RESTARTING,
     RESUMING,
@@ -35,6 +45,7 @@ from roost.model.move import (
     MoveStep,
 )
 from roost.model.spec import Flavor
+from roost.state.cell_database.history import enter_state
 from roost.state.cell_database.move_changes import MOVE, enter, locked_instance, locked_move, lose, stamp_of
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, move_of, move_row
 from roost.state.cell_database.nodes import nodes_losing_disks
@@ -167,7 +178,7 @@ def begin_move(
         if proof is not None:
             _end_at_dead_source(connection, locked, proof, at)
         return MoveRefused(_why_locked(connection, locked.move))
-    if (refusal := refusal_of(locked, lost_too=proof is not None)) is not None:
+    if (refusal := refusal_of(locked, of_dead=proof is not None)) is not None:
         return MoveRefused(refusal)
     assert locked.spec is not None and locked.selection is not None
     if proof is None and locked.node in nodes_losing_disks(connection, [locked.node or ""]):
@@ -187,23 +198,23 @@ def begin_move(
         to_host=to_host,
         forced=forced,
         confirms=confirms,
-        at_source=RUNS if proof is None else AT_REST,
+        at_source=OFF if locked.state in (STOPPED, POWERING_OFF) else RUNS if proof is None else AT_REST,
         proof=proof,
     )
-    if proof is not None and locked.state == ACTIVE:
-        lose(connection, instance, f"its host is dead: {proof.evidence}", at)
+    if proof is not None:
+        _note_death(connection, locked, proof, at)
     connection.execute(sa.insert(moves), move_row(move))
     connection.execute(sa.update(instances).where(instances.c.uuid == instance).values(move=uuid))
     return move
 
 
-def refusal_of(instance: Instance, *, lost_too: bool = False) -> str | None:
+def refusal_of(instance: Instance, *, of_dead: bool = False) -> str | None:
     """Return why an instance cannot move; None if it can, unless a move of it is under way.
 
-    ``lost_too``: one whose guest is lost may.
+    ``of_dead``: its host is dead: one whose guest is lost may move, or was to be stopped or started.
     """
-    if instance.state != ACTIVE and not (lost_too and instance.state == LOST):
-        return f"the instance is {instance.state}; only an active one can move"
+    if instance.state not in IN_PLACE and not (of_dead and instance.state in _OF_DEAD):
+        return f"the instance is {instance.state}; only an active or stopped one can move"
     if instance.spec is None or instance.selection is None or instance.selection.generation is None:
         return "the cell does not know what the instance was built from and what it holds"
     if instance.spec.requested_networks or instance.spec.requested_resources:
@@ -211,14 +222,24 @@ def refusal_of(instance: Instance, *, lost_too: bool = False) -> str | None:
     return None
 
 
+_OF_DEAD = (LOST, POWERING_OFF, POWERING_ON)
+
+
+def _note_death(connection: Connection, instance: Instance, proof: DeathProof, at: float) -> None:
+    """Note that the guest of an instance, which is locked, does not run any more."""
+    reason = f"its host is dead: {proof.evidence}"
+    if instance.state in (ACTIVE, POWERING_ON):
+        lose(connection, instance.uuid, reason, at)
+    elif instance.state == POWERING_OFF:
+        enter_state(connection, [instance.uuid], STOPPED, at, reason)
+
+
 def _end_at_dead_source(connection: Connection, instance: Instance, proof: DeathProof, at: float) -> None:
     """End a move that waits for its source to start the guest again, as the source is dead."""
     row = connection.execute(NAMED_MOVES.with_for_update(), {"uuids": [instance.move]}).one_or_none()
     if row is not None and row.state == RESTARTING:
-        reason = f"its host is dead: {proof.evidence}"
-        if instance.state == ACTIVE:
-            lose(connection, instance.uuid, reason, at)
-        enter(connection, move_of(row), RETURNING, at, reason=reason)
+        _note_death(connection, instance, proof, at)
+        enter(connection, move_of(row), RETURNING, at, reason=f"its host is dead: {proof.evidence}")
 
 
 def _why_locked(connection: Connection, uuid: str) -> str:
@@ -259,7 +280,10 @@ def confirm_waiting(connection: Connection, since: float, at: float) -> list[str
 _WAITING = (
     sa.select(moves.c.uuid)
     # A guest that is lost may have no copy but the one that the source keeps.
-    .join(instances, sa.and_(instances.c.uuid == moves.c.instance_uuid, instances.c.state == ACTIVE))
+    .join(
+        instances,
+        sa.and_(instances.c.uuid == moves.c.instance_uuid, one_of_constants(instances.c.state, IN_PLACE)),
+    )
     .where(moves.c.state == SWITCHED, moves.c.changed_at < sa.bindparam("since"))
     .order_by(moves.c.instance_uuid)
     .limit(CONFIRMED_AT_ONCE)

@@ -9,7 +9,7 @@ import pytest
 
 from roost.agent.drivers.redfish.book import Book, Entry
 from roost.agent.drivers.redfish.words import FOLDER, read_statuses, send_order
-from roost.agent.errors import BuildFailed
+from roost.agent.errors import BuildFailed, NoSuchGuest
 from roost.model.errors import OperatorError
 from support.redfish_emulator import Emulator
 from support.redfish_hosts import (
@@ -63,6 +63,51 @@ def test_instance_is_a_machine_that_boots_from_the_network_and_runs(bmc: Emulato
             assert (bmc.is_on(0), driver.guests(), reserved(driver, 0)) == (False, {}, 0)
             assert target_of(bmc, 0) == "Hdd"
             await driver.destroy("i")
+
+    asyncio.run(run())
+
+
+def test_stopped_machine_is_off_until_it_is_started_also_for_a_later_agent(
+    bmc: Emulator, tmp_path: Path
+) -> None:
+    async def run() -> None:
+        nodes = nodes_at(bmc, tmp_path, 14)
+        async with driver_of(nodes, tmp_path) as driver:
+            await build(driver, wanted("i", 14))
+            for _ in range(2):
+                await driver.stop("i")
+                assert (bmc.is_on(14), driver.guests(), reserved(driver, 14)) == (False, {}, 1)
+            with pytest.raises(NoSuchGuest):
+                await driver.stop("another")
+        async with driver_of(nodes, tmp_path) as driver:
+            assert (driver.guests(), reserved(driver, 14)) == ({}, 1)
+            with pytest.raises(NoSuchGuest):
+                await driver.start_again(wanted("i", 14, 2))
+            for _ in range(2):
+                await driver.start_again(wanted("i", 14))
+                assert (bmc.is_on(14), driver.guests()) == (True, {"i": 1})
+            await driver.stop("i")
+            # Somebody switches it on by hand.
+            bmc.switch(14, True)
+            await eventually(lambda: driver.guests() == {"i": 1})
+            await driver.stop("i")
+            assert (bmc.is_on(14), driver.guests()) == (False, {})
+            await driver.destroy("i")
+            assert reserved(driver, 14) == 0
+
+    asyncio.run(run())
+
+
+def test_prepared_machine_that_is_stopped_is_never_switched_on(bmc: Emulator, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with driver_of(nodes_at(bmc, tmp_path, 15), tmp_path) as driver:
+            await driver.prepare(wanted("i", 15))
+            await driver.stop("i")
+            assert (bmc.is_on(15), driver.guests(), reserved(driver, 15)) == (False, {}, 1)
+            await driver.start_again(wanted("i", 15))
+            assert (bmc.is_on(15), driver.guests()) == (True, {"i": 1})
+            await driver.destroy("i")
+            assert target_of(bmc, 15) == "Hdd"
 
     asyncio.run(run())
 

@@ -13,9 +13,9 @@ import msgspec
 from roost.agent.errors import StateUnusable
 from roost.process.durable_file import replace_file
 
-Phase = Literal["building", "starting", "running", "ending", "cleaning", "uncleaned"]
+Phase = Literal["building", "starting", "running", "stopped", "ending", "cleaning", "uncleaned"]
 
-CARRYING: tuple[Phase, ...] = ("building", "starting", "running", "ending")
+CARRYING: tuple[Phase, ...] = ("building", "starting", "running", "stopped", "ending")
 """Phases in which the node has an instance."""
 
 

@@ -15,7 +15,7 @@ from roost.agent.drivers.redfish.machines import Machines, PowerTimes
 from roost.agent.drivers.redfish.node_statuses import statuses, why_not
 from roost.agent.drivers.redfish.power_watch import Rack, WatchedNode
 from roost.agent.drivers.redfish.words import NodeStatuses, take_orders, write_statuses
-from roost.agent.errors import BuildFailed, StateUnusable
+from roost.agent.errors import BuildFailed, NoSuchGuest, StateUnusable
 from roost.agent.provider_tree import ProviderTree
 from roost.model.errors import OperatorError
 from roost.model.instance import Instance
@@ -74,11 +74,13 @@ class RedfishDriver:
         return None
 
     def guests(self) -> Mapping[str, int]:
-        # A guest whose machine somebody switched off is still there, with its disks and its claim.
+        # A guest whose machine somebody switched off is still there, with its disks and its claim. One that
+        # was stopped runs if somebody has switched its machine on.
         return {
             entry.instance: entry.attempt
-            for entry in self._book.entries.values()
+            for node, entry in self._book.entries.items()
             if entry.phase in ("running", "ending")
+            or (entry.phase == "stopped" and node in self._rack.nodes and self._rack.nodes[node].on)
         }
 
     async def recover(self, instances: Collection[Instance]) -> None:
@@ -112,9 +114,12 @@ class RedfishDriver:
 
     async def start(self, instance: Instance) -> None:
         machine = self._rack.nodes[instance.node or ""]
+        if self._phase_of(machine, instance) != "running":
+            await self._switch_on(machine, instance)
+
+    async def _switch_on(self, machine: WatchedNode, instance: Instance) -> None:
+        """Switch a machine on for an attempt that has it. Raises `BuildFailed`, `StateUnusable`."""
         node = machine.node.uuid
-        if self._phase_of(machine, instance) == "running":
-            return
         # Before the BMC is asked, so that a machine found on later has a known instance.
         self._book.put(node, Entry("starting", instance.uuid, instance.attempt))
         try:
@@ -122,6 +127,35 @@ class RedfishDriver:
         except RedfishError as error:
             raise BuildFailed(f"node {machine.node.entry.name}: {error}", BMC) from error
         self._book.put(node, Entry("running", instance.uuid, instance.attempt))
+
+    @property
+    def keeps_disks(self) -> bool:
+        # They are in the machine.
+        return False
+
+    async def stop(self, instance: str) -> None:
+        found = self._book.nodes_of(instance)
+        if not found:
+            raise NoSuchGuest(f"no node of this host has instance {instance}")
+        for node in found:
+            entry, machine = self._book[node], self._rack.nodes[node]
+            if entry is None or entry.phase == "ending":
+                continue
+            try:
+                if entry.phase == "starting" and await machine.look() is not True:
+                    # The BMC may still switch it on: that must not happen after the stop.
+                    await self._machines.settle(machine)
+                if entry.phase != "building":
+                    await self._machines.switch_off(machine)
+            except RedfishError as error:
+                raise BuildFailed(f"node {machine.node.entry.name}: {error}", BMC) from error
+            self._book.put(node, msgspec.structs.replace(entry, phase="stopped"))
+
+    async def start_again(self, instance: Instance) -> None:
+        machine = self._rack.nodes.get(instance.node or "")
+        if machine is None or self._phase_of(machine, instance) not in ("starting", "running", "stopped"):
+            raise NoSuchGuest(f"no node of this host has attempt {instance.attempt} of {instance.uuid}")
+        await self._switch_on(machine, instance)
 
     async def destroy(self, instance: str) -> None:
         for node in self._book.nodes_of(instance):
