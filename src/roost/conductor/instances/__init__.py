@@ -1,6 +1,7 @@
 """Instances over HTTP: asked for, listed, shown, deleted, given up.
 
 operations     the operations of ``/v1/instances``, their handlers and policy rules
+power          instances stopped and started by their users
 types          their bodies and queries
 network_types  networks and ports in the body of a request
 views          instances as users see them
