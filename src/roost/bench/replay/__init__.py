@@ -11,7 +11,11 @@
     remote      runs a workload through a running system, over HTTP
     state       the saved state of a replay, with the measurements of each bin
     summary     the figures of a whole replay, as data and as a table
+    occupancy   hosts in use, and the fewest that would do
     plot        the measurements over virtual time, as a PNG
+    local       a replay in this process: options, data directory, verification
+    comparison  several settings over one workload: names, options, figures
+    comparison_plot  their plot
     command     ``roost replay``
 
 A virtual second is a second of the workload's clock. Only ``runner`` and ``remote`` read a real clock.

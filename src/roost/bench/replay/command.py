@@ -1,8 +1,9 @@
-"""``roost replay``: a workload through the whole system, with figures and a plot."""
+"""``roost replay``: a workload through the whole system, with figures and a plot, or settings compared."""
 
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -10,28 +11,28 @@ import click
 import msgspec
 import numpy as np
 
-from roost.agent.drivers.simulated import FailureRule, Script
 from roost.bench.replay import azure, openb, synthetic
+from roost.bench.replay.comparison import (
+    ReplaySetting,
+    SettingOutcome,
+    parse_settings,
+    render_comparison,
+)
+from roost.bench.replay.comparison_plot import check_format, draw_comparison
+from roost.bench.replay.local import LocalReplay
 from roost.bench.replay.plot import check_plotting, draw
 from roost.bench.replay.remote import RemoteReplay, calling
-from roost.bench.replay.runner import WorkloadReplay, layout_of
-from roost.bench.replay.state import ReplayState, open_state, save_state
+from roost.bench.replay.state import is_finished
 from roost.bench.replay.summary import Summary, render
 from roost.bench.replay.workload import Workload, WorkloadHostTree
-from roost.cli.configuration import warn_of_options
+from roost.cli.configuration import options_without_effect, print_warnings, warn_of_options
 from roost.cli.connection import ServiceConnection, connected_to
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import console, document_as_json
 from roost.cli.progress import ProgressMeter, no_progress, progress
-from roost.cli.verification import verdict, verify_database
-from roost.process.garbage_collection import keep_what_is_loaded
-from roost.process.logs import configure_logs
+from roost.cli.verification import verdict
 from roost.process.option_source import Source
-from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.weighers.fragmentation import FragmentationOptions, FragmentationWeigher
-from roost.server.all_in_one.data_directory import API_DB, locked, only_in_directory
-from roost.server.all_in_one.system import System, read_system_options
 from roost.web.auth.credentials import FixedCredentials
 
 AZURE_HOSTS = 820
@@ -82,6 +83,13 @@ DEMO_FAILURE_RATE = 0.03
     "--data-dir", type=click.Path(path_type=Path), help="Folder of the databases. [default: roost-data/KIND]"
 )
 @click.option("--fresh", is_flag=True, help="Replace an unfinished replay in the data directory.")
+@click.option(
+    "--compare",
+    "compared",
+    metavar="NAME[:OPTION|:FILE]",
+    multiple=True,
+    help="Replay once for each NAME, with GROUP.OPTION=VALUE or a file of options; compare the results.",
+)
 @click.option("--plot", type=click.Path(path_type=Path), help="PNG of use over time. [default: in data-dir]")
 @click.option("--no-plot", is_flag=True, help="Draw no plot. A plot needs matplotlib.")
 @no_progress
@@ -105,6 +113,7 @@ def replay(
     speed: float | None,
     data_dir: Path | None,
     fresh: bool,
+    compared: tuple[str, ...],
     connection: ServiceConnection,
     plot: Path | None,
     no_plot: bool,
@@ -116,11 +125,18 @@ def replay(
     continues if it is started again with the same options. At the end the databases are
     verified, as by 'roost db verify'.
 
+    With --compare the workload is replayed once for each of the named settings, and a table and a plot show
+    the hosts needed, the empty hosts and the refusals side by side. A NAME alone has the options of
+    --config-file; NAME:GROUP.OPTION=VALUE, which may be repeated, and NAME:FILE change them.
+
     With --url or --profile the system runs elsewhere: options of hosts, builds and databases do not apply,
     an interrupted replay is not continued, and nothing is plotted or verified. Requests of one bin for equal
     instances are sent as one, and deletions run while later requests are sent.
     """
     elsewhere = connection if connection.by_option else None
+    settings = parse_settings(compared) if compared else ()
+    if settings and elsewhere is not None:
+        raise click.UsageError("--compare changes options, which a system elsewhere has by itself")
     if not no_plot and elsewhere is None:
         check_plotting()
     if kind != "demo" and directory is None:
@@ -138,76 +154,77 @@ def replay(
         return
     rate = failure_rate if failure_rate is not None else DEMO_FAILURE_RATE if kind == "demo" else 0.0
     into = data_dir or Path("roost-data") / kind
-    source = only_in_directory(Source(() if config_file is None else (str(config_file),)), into)
     warn_of_options(config_file)
-    script = Script(failures=(FailureRule(rate),) if rate else (), seed=seed)
-    options = read_system_options(source, script=script, seed=seed)
-    configure_logs(options.logs)
-    scheduler = options.scheduler
-    if fragmentation and directory is not None:
-        scheduler = _by_fragmentation(scheduler, directory, into)
-    # A replay counts refusals by their plain reason, and measures decisions.
-    scheduler = msgspec.structs.replace(scheduler, explain_seconds=0.0)
-    options = msgspec.structs.replace(options, scheduler=scheduler)
-    parameters = {
-        "workload": workload.name,
-        "bins": str(len(workload.bins)),
-        "hosts": str(len(workload.hosts)),
-        "instances": str(workload.instances),
-        "cells": str(cells),
-        "failure rate": str(rate),
-        "max attempts": str(options.max_attempts),
-        "weighers": ", ".join(scheduler.weighers),
-        "inflated": str(inflate),
-        "seed": str(seed),
-    }
-
-    async def run(state: ReplayState, meter: ProgressMeter) -> Summary:
-        system = await System.open(into, layout_of(workload, cells), options)
-        system.report().on_signal()
-        keep_what_is_loaded()
-        try:
-            bins = len(workload.bins)
-            meter.begin(workload.name, "bins", state.next_bin, bins)
-            running = WorkloadReplay(workload, system, state, seed, speed)
-
-            def on_bin(done: int) -> None:
-                counts = state.counts
-                detail = f"{counts.placed:,} placed, {counts.refused:,} refused, {counts.failed:,} failed"
-                meter.show(workload.name, "bins", done, bins, detail)
-
-            return await running.run(on_bin)
-        finally:
-            await system.close()
-
-    with locked(into):
-        state = open_state(into, parameters, fresh)
-        save_state(into, state)
-        with progress(workload.name) as meter:
-            summary = asyncio.run(run(state, meter))
-            meter.begin("verify", "commits")
-            findings, _, verified = asyncio.run(
-                verify_database(f"sqlite:///{into.resolve() / API_DB}", meter.count)
-            )
+    source = Source(() if config_file is None else (str(config_file),))
+    trace = directory if fragmentation else None
+    replaying = LocalReplay(workload, cells, rate, seed, speed, inflate, trace)
+    if settings:
+        _compare(replaying, settings, source, into, plot, fresh=fresh, no_plot=no_plot, as_json=as_json)
+        return
+    done = replaying.run(source, into, fresh=fresh)
     plot_file = None if no_plot else plot or into / "replay.png"
     if plot_file is not None:
-        title = f"{workload.name}: {len(workload.hosts):,} hosts in {cells} cells, {rate:.0%} of builds fail"
-        draw(state.samples, plot_file, title, workload.in_order)
+        draw(done.samples, plot_file, replaying.title, workload.in_order)
     if as_json:
-        differences = [msgspec.to_builtins(finding) for finding in findings]
-        click.echo(json.dumps({**summary.to_dict(), "differences": differences}, indent=2))
+        differences = [msgspec.to_builtins(finding) for finding in done.findings]
+        click.echo(json.dumps({**done.summary.to_dict(), "differences": differences}, indent=2))
     else:
-        console().print(render(summary))
+        console().print(render(done.summary))
         if inflate is not None:
             as_published = inflate == openb.INFLATION and nodes == "all" and hosts is None and bins is None
-            click.echo(_gpu_allocation(summary, as_published))
-        for finding in findings:
+            click.echo(_gpu_allocation(done.summary, as_published))
+        for finding in done.findings:
             click.echo(f"{finding.kind} {finding.subject}: {finding.detail}")
-        click.echo(verdict(findings, verified))
+        click.echo(verdict(done.findings, done.verified))
         if plot_file is not None:
             click.echo(f"plot: {plot_file}")
         click.echo(f"data: {into}")
-    if summary.unaccounted or findings:
+    if done.summary.unaccounted or done.findings:
+        sys.exit(FOUND_WRONG)
+
+
+def _compare(
+    replaying: LocalReplay,
+    settings: Sequence[ReplaySetting],
+    base: Source,
+    into: Path,
+    plot: Path | None,
+    *,
+    fresh: bool,
+    no_plot: bool,
+    as_json: bool,
+) -> None:
+    """Replay the workload with each setting, and print and plot the figures side by side."""
+    sources = [each.source(base) for each in settings]
+    for source in sources:
+        print_warnings(options_without_effect(source, schedules=True))
+        replaying.options(source, into)
+    plot_file = None if no_plot else plot or into / "comparison.png"
+    if plot_file is not None:
+        check_format(plot_file)
+    folders = [into / each.name for each in settings]
+    # An interrupted comparison goes on where it was: finished replays are kept until all of them are.
+    keeps = not all(is_finished(folder) for folder in folders)
+    outcomes, wrong = [], False
+    for number, (setting, source, folder) in enumerate(zip(settings, sources, folders, strict=True)):
+        step = f"{setting.name} ({number + 1} of {len(settings)})"
+        done = replaying.run(source, folder, step, fresh=fresh, keep_finished=keeps)
+        outcomes.append(SettingOutcome.of(setting, done.summary, done.samples))
+        for finding in done.findings:
+            click.echo(f"{setting.name}: {finding.kind} {finding.subject}: {finding.detail}", err=True)
+        wrong = wrong or bool(done.findings or done.summary.unaccounted)
+    workload = replaying.workload
+    if plot_file is not None:
+        draw_comparison(outcomes, plot_file, replaying.title, workload.in_order)
+    if as_json:
+        compared = [each.to_dict() for each in outcomes]
+        click.echo(json.dumps({"workload": workload.name, "settings": compared}, indent=2))
+    else:
+        console().print(render_comparison(outcomes))
+        if plot_file is not None:
+            click.echo(f"plot: {plot_file}")
+        click.echo(f"data: {into}")
+    if wrong:
         sys.exit(FOUND_WRONG)
 
 
@@ -254,19 +271,6 @@ def _workload(
         which: Literal["all", "gpu"] = "gpu" if nodes == "gpu" else "all"
         workload = openb.read(directory, which, inflate=inflate, seed=seed)
     return workload.first(bins, hosts)
-
-
-def _by_fragmentation(options: SchedulerOptions, trace: Path, into: Path) -> SchedulerOptions:
-    """Return the scheduler's options with only the weigher of fragmentation, for the pods of a trace."""
-    into.mkdir(parents=True, exist_ok=True)
-    file = into / "typical-requests.json"
-    file.write_bytes(msgspec.json.encode(openb.typical_requests(trace)))
-    own = FragmentationOptions(openb.GPU, str(file))
-    return msgspec.structs.replace(
-        options,
-        weighers=(FragmentationWeigher.name,),
-        plugins={**options.plugins, FragmentationWeigher.name: own},
-    )
 
 
 def _gpu_allocation(summary: Summary, as_published: bool) -> str:

@@ -28,7 +28,7 @@ PALE: Final = "#A9D5F3"
 """A tint of SKY for the largest area, on which the small ones stay visible."""
 _PALER: Final = "#DCEEFB"
 _USE_COLOURS: Final = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, BLACK)
-_INK: Final = "#333333"
+INK: Final = "#333333"
 _GRID: Final = "#DDDDDD"
 
 MAX_COLUMNS: Final = 1200
@@ -66,45 +66,45 @@ def draw(samples: UsageSamples, path: Path, title: str = "", in_order: bool = Fa
     figure = Figure(figsize=(16, 9), dpi=100)
     figure.set_layout_engine("constrained", h_pad=0.12, w_pad=0.12)
     use, spread, counts = figure.subplots(3, 1, sharex=True, height_ratios=(5, 4, 4))
-    scale = _scale(samples, in_order)
+    scale = scale_of(samples, in_order)
     _draw_use(use, samples, scale)
     _draw_spread(spread, samples, scale)
     _draw_counts(counts, samples, scale, in_order)
-    _style(use)
-    _style(spread)
-    _style(counts, stacked=True)
+    style_axes(use)
+    style_axes(spread)
+    style_axes(counts, stacked=True)
     counts.set_xlabel(scale.label)
     if title:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=15, color=_INK)
+        figure.suptitle(title, x=0.012, ha="left", fontsize=15, color=INK)
     figure.savefig(path, format="png", dpi=100)
 
 
-class _Scale(NamedTuple):
+class AxisScale(NamedTuple):
     """The unit of the horizontal axis in seconds of the samples, and the label of the axis."""
 
     unit: int
     label: str
 
 
-def _scale(samples: UsageSamples, in_order: bool) -> _Scale:
-    """Return the largest unit of which the samples span several."""
+def scale_of(samples: UsageSamples, in_order: bool) -> AxisScale:
+    """Return the scale whose unit is the largest of which the samples span several."""
     if in_order:
-        return _Scale(1, "requests, in order of arrival")
+        return AxisScale(1, "requests, in order of arrival")
     span = samples.seconds[-1] - samples.seconds[0]
     for unit, name in ((24 * HOUR, "days"), (HOUR, "hours"), (60, "minutes")):
         if span >= 4 * unit:
-            return _Scale(unit, f"virtual time, {name}")
-    return _Scale(1, "virtual time, seconds")
+            return AxisScale(unit, f"virtual time, {name}")
+    return AxisScale(1, "virtual time, seconds")
 
 
-def _edges(samples: UsageSamples, scale: _Scale) -> NDArray[np.float64]:
+def edges_of(samples: UsageSamples, scale: AxisScale) -> NDArray[np.float64]:
     """Return the start of each bin and the end of the last one. A bin's use lasts until the bin ends."""
     until = samples.seconds[-1] + _bin_seconds(samples.seconds)
     return (np.asarray([*samples.seconds, until]) - samples.seconds[0]) / scale.unit
 
 
-def _draw_use(axes: "Axes", samples: UsageSamples, scale: _Scale) -> None:
-    edges = _edges(samples, scale)
+def _draw_use(axes: "Axes", samples: UsageSamples, scale: AxisScale) -> None:
+    edges = edges_of(samples, scale)
     most = 0.0
     for number, (resource_class, shares) in enumerate(samples.shares.items()):
         colour = _USE_COLOURS[number % len(_USE_COLOURS)]
@@ -116,13 +116,13 @@ def _draw_use(axes: "Axes", samples: UsageSamples, scale: _Scale) -> None:
     _scale_percent(axes, most)
 
 
-def _draw_spread(axes: "Axes", samples: UsageSamples, scale: _Scale) -> None:
+def _draw_spread(axes: "Axes", samples: UsageSamples, scale: AxisScale) -> None:
     """Draw the spread of the use of the fullest resource class over the hosts that have it."""
     if not samples.shares:
         return
     fullest = max(samples.shares, key=lambda each: max(samples.shares[each]))
     percent = 100 * np.asarray([*samples.spread[fullest], samples.spread[fullest][-1]])
-    edges = _edges(samples, scale)
+    edges = edges_of(samples, scale)
     last = len(SPREAD_PERCENTILES) - 1
     for low, colour in ((0, _PALER), (1, PALE)):
         lower, upper = SPREAD_PERCENTILES[low], SPREAD_PERCENTILES[last - low]
@@ -142,7 +142,7 @@ def _draw_spread(axes: "Axes", samples: UsageSamples, scale: _Scale) -> None:
     _scale_percent(axes, float(percent.max()))
 
 
-def _draw_counts(axes: "Axes", samples: UsageSamples, scale: _Scale, in_order: bool) -> None:
+def _draw_counts(axes: "Axes", samples: UsageSamples, scale: AxisScale, in_order: bool) -> None:
     width = column_seconds(samples.seconds)
     column = (np.asarray(samples.seconds) - samples.seconds[0]) // width
     edges = np.arange(column[-1] + 2) * (width / scale.unit)
@@ -203,11 +203,11 @@ def duration_text(seconds: int) -> str:
     return f"{seconds} s"
 
 
-def _style(axes: "Axes", stacked: bool = False) -> None:
+def style_axes(axes: "Axes", stacked: bool = False) -> None:
     """Remove frames, and put the legend beside the data; with ``stacked`` in the order of the stack."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(_INK)
-    axes.tick_params(colors=_INK)
+    axes.spines[["left", "bottom"]].set_color(INK)
+    axes.tick_params(colors=INK)
     axes.grid(axis="y", color=_GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.margins(x=0.005)
@@ -217,6 +217,6 @@ def _style(axes: "Axes", stacked: bool = False) -> None:
             bbox_to_anchor=(1.005, 1.0),
             frameon=False,
             borderaxespad=0.0,
-            labelcolor=_INK,
+            labelcolor=INK,
             reverse=stacked,
         )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from roost.agent.drivers.simulated import SimulatedHost, SimulatedProvider
+from roost.bench.replay.occupancy import occupancy_of
 from roost.bench.replay.state import SPREAD_PERCENTILES, ReplayState, save_state
 from roost.bench.replay.summary import Latency, Summary
 from roost.bench.replay.workload import Bin, Host, Workload, WorkloadRequest
@@ -146,6 +147,7 @@ class WorkloadReplay:
             refused=counts.refused - before[1],
             failed=counts.failed - before[2],
             on_alternate=counts.on_alternate - before[3],
+            occupancy=occupancy_of(fleet),
         )
 
     async def _not_accepted(self, arriving: Sequence[BuildRequest]) -> list[BuildRequest]:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from roost.bench.errors import ReplayError
+from roost.bench.replay.occupancy import NOTHING_IN_USE, Occupancy
 from roost.process.durable_file import why_no_directory
 from roost.server.all_in_one.layout import FILE as LAYOUT
 
@@ -30,7 +31,7 @@ class UsageSamples:
     its capacity in use after the bin's requests, 0 to 1. ``spread``: for each resource class the share in
     use on the host at each of `SPREAD_PERCENTILES` of the hosts that have the class. ``placed``
     (``on_alternate`` of them after a build failed elsewhere), ``refused`` and ``failed``: instances of the
-    bin by outcome.
+    bin by outcome. ``in_use``: hosts with an instance; ``fewest``: see `Occupancy`.
     """
 
     seconds: list[int] = field(default_factory=list)
@@ -40,6 +41,8 @@ class UsageSamples:
     on_alternate: list[int] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
+    in_use: list[int] = field(default_factory=list)
+    fewest: list[int] = field(default_factory=list)
 
     def add(
         self,
@@ -51,6 +54,7 @@ class UsageSamples:
         on_alternate: int = 0,
         refused: int = 0,
         failed: int = 0,
+        occupancy: Occupancy = NOTHING_IN_USE,
     ) -> None:
         """Add the sample of a bin that starts at ``second``, in virtual seconds.
 
@@ -71,6 +75,8 @@ class UsageSamples:
         self.on_alternate.append(on_alternate)
         self.refused.append(refused)
         self.failed.append(failed)
+        self.in_use.append(occupancy.in_use)
+        self.fewest.append(occupancy.fewest)
 
 
 class Counts(msgspec.Struct):
@@ -102,10 +108,21 @@ class ReplayState(msgspec.Struct):
     samples: UsageSamples = msgspec.field(default_factory=UsageSamples)
 
 
-def open_state(directory: Path, parameters: dict[str, str], fresh: bool) -> ReplayState:
+def is_finished(directory: Path) -> bool:
+    """Return whether a directory contains a finished replay that can be read."""
+    try:
+        return msgspec.json.decode((directory / FILE).read_bytes(), type=ReplayState).finished
+    except (OSError, msgspec.DecodeError):
+        return False
+
+
+def open_state(
+    directory: Path, parameters: dict[str, str], fresh: bool, *, keep_finished: bool = False
+) -> ReplayState:
     """Return the saved state of an interrupted replay in ``directory``, or a new state.
 
-    The files of a finished replay are removed; with ``fresh`` also those of an unfinished one.
+    The files of a finished replay are removed, unless ``keep_finished`` and its parameters are these; with
+    ``fresh`` also those of an unfinished one.
 
     Raises:
         ReplayError: the directory has databases of another program or an unfinished replay with other
@@ -123,12 +140,13 @@ def open_state(directory: Path, parameters: dict[str, str], fresh: bool) -> Repl
         state = msgspec.json.decode(path.read_bytes(), type=ReplayState)
     except (OSError, msgspec.DecodeError) as error:
         raise ReplayError(f"cannot read {path}: {error}") from error
-    whole = len(state.samples.spread) == len(state.samples.shares)
+    whole = len(state.samples.in_use) == len(state.samples.seconds)
     if not (whole or state.finished or fresh):
         raise ReplayError(
-            f"{path} is of an earlier version, without the spread over hosts: replace it with --fresh"
+            f"{path} is of an earlier version, without the hosts in use: replace it with --fresh"
         )
-    if state.finished or fresh:
+    kept = keep_finished and whole and state.parameters == parameters
+    if fresh or (state.finished and not kept):
         # The state is removed last: after an interruption the directory is still that of a replay.
         _remove([*there, directory / LAYOUT, path])
         return ReplayState(parameters)
