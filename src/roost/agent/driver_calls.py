@@ -4,11 +4,19 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from typing import Any, Protocol
 
-from roost.agent.drivers import CapableDriver, Driver, Hardware, StoppingDriver, stopping_driver
+from roost.agent.drivers import (
+    CapableDriver,
+    Driver,
+    Hardware,
+    SharingDriver,
+    StoppingDriver,
+    stopping_driver,
+)
 from roost.agent.errors import BuildEnded
 from roost.agent.provider_config import ProviderConfig
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
+from roost.model.node import YES
 from roost.model.vocabulary import NODE_TRAIT
 
 ConsumerRecords = dict[str, dict[str, Any]]
@@ -44,8 +52,8 @@ class DriverCalls(Protocol):
     async def hardware(self) -> Hardware | None:
         """Return the NUMA cells and PCI devices of the host; None if the driver reports none."""
 
-    async def keeps_disks(self) -> bool:
-        """Return whether a guest that moves finds its disks on the other host."""
+    async def disk_store(self) -> str | None:
+        """Return the store of disks, on all hosts of which a guest finds its own; None: there is none."""
 
     async def recover(self, instances: Collection[Instance]) -> None:
         """Tell the driver after a start of the agent which instances the cell has on the host."""
@@ -61,6 +69,9 @@ class DriverCalls(Protocol):
 
         A prepare or start of it that is under way ends first (`BuildEnded`).
         """
+
+    async def remove_disks(self, instance: str) -> None:
+        """Remove the disks of an instance that has ended, if hosts share them."""
 
     async def stop(self, instance: str) -> None:
         """Stop the guest of an instance. Raises `CannotStopGuests`, `NoSuchGuest`."""
@@ -110,9 +121,12 @@ class DriverService:
         """Return the NUMA cells and PCI devices of the host."""
         return self._driver.hardware()
 
-    async def keeps_disks(self) -> bool:
-        """Return whether a guest that moves finds its disks on the other host."""
-        return isinstance(self._driver, StoppingDriver) and self._driver.keeps_disks
+    async def disk_store(self) -> str | None:
+        """Return the store of disks, on all hosts of which a guest finds its own."""
+        driver = self._driver
+        if not isinstance(driver, StoppingDriver) or not driver.keeps_disks:
+            return None
+        return driver.disk_store if isinstance(driver, SharingDriver) else YES
 
     async def recover(self, instances: Collection[Instance]) -> None:
         """Tell the driver which instances the cell has on the host."""
@@ -162,6 +176,11 @@ class DriverService:
             _end(task)
             await asyncio.wait([task])
         await self._driver.destroy(instance)
+
+    async def remove_disks(self, instance: str) -> None:
+        """Remove the disks of an instance that has ended, if hosts share them."""
+        if isinstance(self._driver, SharingDriver):
+            await self._driver.remove_disks(instance)
 
     async def stop(self, instance: str) -> None:
         """Stop the guest of an instance."""

@@ -10,7 +10,7 @@ from roost.agent.drivers import Hardware
 from roost.agent.troubles import Troubles
 from roost.model.assignment import digest
 from roost.model.names import provider_uuid
-from roost.model.node import KEEPS_DISKS, YES, NodeInstance, NodeReport
+from roost.model.node import KEEPS_DISKS, NodeInstance, NodeReport
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_NAME
 
@@ -25,13 +25,13 @@ class DriverFacts(msgspec.Struct, frozen=True):
     """The nodes, hardware and metrics of a host, as its driver reports them at one moment.
 
     ``nodes``: the root of each node by the node's name; None if the driver failed to list them.
-    ``keeps_disks``: guests that move find their disks on the other host.
+    ``disk_store``: guests that move find their disks on the other hosts with the same one; None: on none.
     """
 
     nodes: dict[str, str] | None
     hardware: Hardware | None
     metrics: dict[str, float]
-    keeps_disks: bool = False
+    disk_store: str | None = None
 
 
 async def read_facts(context: AgentContext, host: str, troubles: Troubles) -> DriverFacts:
@@ -39,7 +39,7 @@ async def read_facts(context: AgentContext, host: str, troubles: Troubles) -> Dr
     nodes = await _nodes(context, host, troubles)
     hardware = await _hardware(context, troubles)
     metrics = await _metrics(context, troubles)
-    return DriverFacts(nodes, hardware, metrics, await context.driver.keeps_disks())
+    return DriverFacts(nodes, hardware, metrics, await context.driver.disk_store())
 
 
 async def read_nodes(context: AgentContext, host: str) -> dict[str, str]:
@@ -80,7 +80,7 @@ def node_reports(
     if len(nodes) == 1:
         of_node = {node: ({*running}, {*building}) for node in nodes.values()}
     else:
-        facts = DriverFacts(facts.nodes, None, {}, facts.keeps_disks)
+        facts = DriverFacts(facts.nodes, None, {}, facts.disk_store)
         of_node = {node: (set(), set()) for node in nodes.values()}
         for position, some in enumerate((running, building)):
             for guest in some:
@@ -116,7 +116,7 @@ def _report(
         num_io_ops=len(building),
         failed_builds=failed_builds,
         metrics=facts.metrics,
-        stats={KEEPS_DISKS: YES} if facts.keeps_disks else {},
+        stats={} if facts.disk_store is None else {KEEPS_DISKS: facts.disk_store},
         numa_topology=None if hardware is None else hardware.numa_topology,
         pci_device_pools=() if hardware is None else hardware.pci_device_pools,
     )

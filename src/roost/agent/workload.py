@@ -208,6 +208,8 @@ class AgentWorkload:
                 if guest is not None and guest > order.attempt:
                     return None
                 await self._context.driver.destroy(order.instance)
+                if order.ends_instance:
+                    await self._context.driver.remove_disks(order.instance)
                 return guest
             except Exception as error:
                 self._tell("the driver failed to destroy", order.instance, error)

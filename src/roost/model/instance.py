@@ -98,7 +98,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
 
     ``starts``: the host that builds the attempt starts its guest; False: it leaves it stopped, as it was on
     the host that it comes from. Agents of a service version before that of
-    `roost.model.service_version.POWER` start it in any case.
+    `roost.model.service_version.POWER` start it in any case. ``finds_disks``, in orders
+    to build alone: the instance has disks that the host must find, and not make.
     """
 
     uuid: str
@@ -120,6 +121,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     owner_epoch: int = 0
     move: str | None = None
     starts: bool = True
+    finds_disks: bool = False
 
 
 class Fault(msgspec.Struct, frozen=True):

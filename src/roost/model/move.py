@@ -172,13 +172,15 @@ class DeathProof(msgspec.Struct, frozen=True):
 
     ``kind``: where it comes from. ``evidence``: of the operator, in words. ``at``: seconds since the epoch.
     ``stamp``: the session of the host's agent then, which nobody holds, None if it had none. If an agent
-    opens it again, the move ends before another guest starts.
+    opens it again, the move ends before another guest starts. ``store``: where the disks of the host's guests
+    are, if other hosts have them too.
     """
 
     kind: Literal["operator"]
     evidence: str
     at: float
     stamp: SessionStamp | None = None
+    store: str | None = None
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,6 +240,11 @@ def other_place(move: Move, attempt: int) -> MovePlace | None:
     if move.state in _TARGET_LEFT and move.target is not None and attempt != move.target.attempt:
         return move.target
     return None
+
+
+def finds_disks(move: Move) -> bool:
+    """Return whether the target must find the disks of an instance: else it makes them."""
+    return move.proof is None or move.proof.store is not None
 
 
 def at_place(instance: Instance, place: MovePlace, *, starts: bool = True) -> Instance:

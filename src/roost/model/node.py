@@ -92,7 +92,11 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 KEEPS_DISKS = "keeps_disks_of_moves"
-"""The key of ``stats``, with the value `YES`, of a node whose driver keeps the disks of guests that move."""
+"""The key of ``stats`` of a node whose driver keeps the disks of guests that move.
+
+Its value is the store of the disks: guests move between nodes with the same one. `YES`, as processes before
+stores read it too: the disks are found on any host with this value.
+"""
 
 YES = "yes"
 

@@ -13,6 +13,7 @@ from roost.agent.protocol.questions import Call, Confirm
 from roost.agent.provider_tree import ProviderTree
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
 from roost.model.instance import Instance
+from roost.model.node import YES
 from support.simulation.hosts import FOREIGN, Host
 from support.simulation.network import Handling, Network
 from support.simulation.process import Process, ServiceCall, SimulatedContext
@@ -62,8 +63,11 @@ class DriverService:
     def nodes(self) -> None:
         """The host is its only node."""
 
-    def keeps_disks(self) -> bool:
-        return True
+    def disk_store(self) -> str:
+        return YES
+
+    def remove_disks(self, instance: object) -> None:
+        """The host's guests have no disks."""
 
     def hardware(self) -> None:
         """The host has no hardware that is assigned."""

@@ -172,7 +172,7 @@ class StoppingDriver(Protocol):
 
     @property
     def keeps_disks(self) -> bool:
-        """True if a guest that moves finds its disks on the other host.
+        """True if a guest that moves finds its disks on the other host; see `SharingDriver`.
 
         Then `prepare` keeps the disks of an instance that are there, and `destroy` leaves those that its
         guest on another host uses. Without that instances are not migrated: they would lose their disks.
@@ -190,6 +190,22 @@ class StoppingDriver(Protocol):
 
         Raises `BuildFailed`, `NoSuchGuest`.
         """
+
+
+@runtime_checkable
+class SharingDriver(Protocol):
+    """Additional methods of a `StoppingDriver` whose disks are in a store that hosts share.
+
+    Its `prepare` finds the disks of instances that have some (``instance.finds_disks``), or fails; and its
+    `destroy` leaves them.
+    """
+
+    @property
+    def disk_store(self) -> str | None:
+        """The id of the store, the same on all hosts that share it; None: the host has none now."""
+
+    async def remove_disks(self, instance: str) -> None:
+        """Remove the disks of an instance that has ended; missing ones are no error."""
 
 
 def stopping_driver(driver: Driver) -> StoppingDriver:

@@ -9,11 +9,20 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from roost.agent.drivers import Attached, Driver, Hardware, PluggingDriver, StoppingDriver, stopping_driver
+from roost.agent.drivers import (
+    Attached,
+    Driver,
+    Hardware,
+    PluggingDriver,
+    SharingDriver,
+    StoppingDriver,
+    stopping_driver,
+)
 from roost.agent.errors import BuildFailed, StateUnusable
 from roost.agent.neighbours import Neighbour
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
+from roost.model.node import YES
 from roost.model.text import error_text
 from roost.process.durable_file import replace_file
 from roost.web.auth.json_service import ServiceAway
@@ -85,6 +94,14 @@ class AttachingDriver:
     @property
     def keeps_disks(self) -> bool:
         return isinstance(self._driver, StoppingDriver) and self._driver.keeps_disks
+
+    @property
+    def disk_store(self) -> str | None:
+        return self._driver.disk_store if isinstance(self._driver, SharingDriver) else YES
+
+    async def remove_disks(self, instance: str) -> None:
+        if isinstance(self._driver, SharingDriver):
+            await self._driver.remove_disks(instance)
 
     async def stop(self, instance: str) -> None:
         await stopping_driver(self._driver).stop(instance)

@@ -62,12 +62,16 @@ class Build(msgspec.Struct, frozen=True, tag=True):
 
 
 class Destroy(msgspec.Struct, frozen=True, tag=True):
-    """An order to destroy the guest of an instance that this attempt, or one before it, has built."""
+    """An order to destroy the guest of an instance that this attempt, or one before it, has built.
+
+    ``ends_instance``: the instance is deleted; disks of it that hosts share are removed too.
+    """
 
     kind: ClassVar[OrderKind] = "destroy"
 
     instance: str
     attempt: int
+    ends_instance: bool = False
 
     @property
     def key(self) -> tuple[str, int]:

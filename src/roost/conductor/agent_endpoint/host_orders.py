@@ -14,11 +14,12 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.types import Build, Destroy, Order, StartGuest, StopGuest
-from roost.model.instance import ASSIGNED, AT_HOST, BuildResult, DestroyOrder, Instance, OrderKind
+from roost.model.instance import ASSIGNED, AT_HOST, DELETING, BuildResult, DestroyOrder, Instance, OrderKind
 from roost.model.move import MoveWork
 from roost.model.service_version import MOVES, POWER
 from roost.model.text import error_text
 from roost.process.context import Context
+from roost.state.cell_database.arrivals import find_deleted
 from roost.state.cell_database.building import ReportResults
 from roost.state.cell_database.host_work import FOR_HOSTS, HostWork, orders_topic
 from roost.state.cell_database.move_orders import KEYS, MoveKey, move_key, read_move_work
@@ -86,8 +87,12 @@ class HostOrders:
     async def unknown(self, work: HostWork, known: Known, version: int) -> tuple[Order, ...]:
         """Return the orders to an agent of a version that it does not know."""
         work = await work_for(self._context, self._database, self._cell, work, version)
-        orders = [self._order_of(AT_HOST[each.state], each) for each in work.instances]
-        orders += [Destroy(each.instance, each.attempt) for each in work.orders]
+        orders: list[Order] = [self._order_of(AT_HOST[each.state], each) for each in work.instances]
+        gone: frozenset[str] = frozenset()
+        if work.orders:
+            named = tuple(each.instance for each in work.orders)
+            gone = await self._context.read(self._database, find_deleted(named))
+        orders += [Destroy(each.instance, each.attempt, each.instance in gone) for each in work.orders]
         orders += [self._order_of(each.kind, each.instance) for each in work.moves]
         return tuple(order for order in orders if (order.kind, *order.key) not in known)
 
@@ -100,7 +105,7 @@ class HostOrders:
             case "start":
                 return StartGuest(instance)
             case "destroy":
-                return Destroy(instance.uuid, instance.attempt)
+                return Destroy(instance.uuid, instance.attempt, instance.state == DELETING)
 
     async def look_for_work(self) -> None:
         """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed.

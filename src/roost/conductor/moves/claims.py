@@ -55,7 +55,7 @@ from roost.state.cell_database.move_work import (
     take_target,
 )
 from roost.state.cell_database.moves import find_moves
-from roost.state.cell_database.nodes import hosts_losing_disks
+from roost.state.cell_database.nodes import find_disk_store, find_hosts_without_store
 from roost.storage import StorageError
 
 MOST = 200
@@ -149,9 +149,7 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
     handed = HandedClaim(
         there.allocations, there.consumer.generation, there.consumer.assignment, consumer=move.uuid
     )
-    losing: frozenset[str] = frozenset()
-    if move.kind != EVACUATION:
-        losing = await context.read(work.database, hosts_losing_disks())
+    losing = await _hosts_without_disks(context, work, move)
     request = HostRequest(
         spec_of_move(move, work.cell, losing if move.to_host in busy else busy | losing),
         (move.instance,),
@@ -165,7 +163,7 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
         except NoValidHost:
             if not busy:
                 raise
-            request = msgspec.structs.replace(request, spec=spec_of_move(move, work.cell))
+            request = msgspec.structs.replace(request, spec=spec_of_move(move, work.cell, losing))
             (found,) = await context.scheduler.select_destinations(request)
     except NoValidHost as none:
         return await _stay(context, work, move, f"No valid host was found: {none.reason}")
@@ -177,6 +175,16 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
     if not await _take(context, work, move, found.selected, found.alternates, found.run):
         raise _HostsBusy
     return None
+
+
+async def _hosts_without_disks(context: CellConductorContext, work: MoveQueue, move: Move) -> frozenset[str]:
+    """Return the hosts that do not have the disks of a move's instance; none if it has new ones."""
+    store = None if move.proof is None else move.proof.store
+    if move.proof is None:
+        store = await context.read(work.database, find_disk_store(move.source.node))
+    if store is None and move.proof is not None:
+        return frozenset()
+    return await context.read(work.database, find_hosts_without_store(store or ""))
 
 
 async def _take_alternate(context: CellConductorContext, work: MoveQueue, move: Move) -> None:

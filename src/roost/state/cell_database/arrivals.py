@@ -73,6 +73,19 @@ _RAISE = (
 
 
 @transaction
+def find_deleted(connection: Connection, uuids: tuple[str, ...]) -> frozenset[str]:
+    """Return which of some instances are known to have been deleted: they cannot come back."""
+    return frozenset(
+        uuid for some in in_batches(uuids) for uuid in connection.execute(_DELETED, {"uuids": some}).scalars()
+    )
+
+
+_DELETED = sa.select(fences.c.instance_uuid).where(
+    one_of(fences.c.instance_uuid, "uuids"), fences.c.epoch == ABOVE_ALL
+)
+
+
+@transaction
 def trim_fences(connection: Connection, older_than: float) -> int:
     """Remove fences of absent instances, last raised before ``older_than`` (seconds since the epoch).
 

@@ -13,7 +13,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ASSIGNED, Instance, OrderKind
-from roost.model.move import AT_SOURCE, AT_TARGET, OFF, UNDER_WAY, Move, MoveWork, at_place, other_place
+from roost.model.move import (
+    AT_SOURCE,
+    AT_TARGET,
+    OFF,
+    UNDER_WAY,
+    Move,
+    MoveWork,
+    at_place,
+    finds_disks,
+    other_place,
+)
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, TARGET, move_of
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, moves
@@ -92,9 +102,10 @@ def read_move_work(connection: Connection, keys: Iterable[MoveKey]) -> dict[str,
             if place is None or kind is None:
                 continue
             if MoveKey(kind, move.instance, place.attempt, place.host, move.uuid) in wanted:
-                found.setdefault(place.host, []).append(
-                    MoveWork(kind, at_place(instance, place, starts=move.at_source != OFF))
-                )
+                there = at_place(instance, place, starts=move.at_source != OFF)
+                if kind == "build":
+                    there = msgspec.structs.replace(there, finds_disks=finds_disks(move))
+                found.setdefault(place.host, []).append(MoveWork(kind, there))
     return found
 
 

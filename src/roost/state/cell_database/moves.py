@@ -48,7 +48,7 @@ from roost.model.spec import Flavor
 from roost.state.cell_database.history import enter_state
 from roost.state.cell_database.move_changes import MOVE, enter, locked_instance, locked_move, lose, stamp_of
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, move_of, move_row
-from roost.state.cell_database.nodes import nodes_losing_disks
+from roost.state.cell_database.nodes import find_disk_store
 from roost.state.cell_database.rows import decoded
 from roost.state.cell_database.tables import instances, moves
 from roost.state.leases import VACANT
@@ -162,7 +162,8 @@ def begin_move(
 
     ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now. ``forced``: no
     filter evaluates ``to_host``. ``flavor``: of the instance on the target; None: as before. ``proof``: that
-    the source is dead, of an evacuation; it gets the stamp of the source's session.
+    the source is dead, of an evacuation; it gets the stamp of the source's session, and the store of its
+    disks.
     """
     locked = locked_instance(connection, instance)
     if locked is None:
@@ -181,7 +182,10 @@ def begin_move(
     if (refusal := refusal_of(locked, of_dead=proof is not None)) is not None:
         return MoveRefused(refusal)
     assert locked.spec is not None and locked.selection is not None
-    if proof is None and locked.node in nodes_losing_disks(connection, [locked.node or ""]):
+    store = find_disk_store(locked.node or "")(connection)
+    if proof is not None:
+        proof = msgspec.structs.replace(proof, store=store)
+    elif store is None:
         return MoveRefused(f"the driver of host {locked.host} does not keep the disks of guests that move")
     if to_host == locked.host:
         return MoveRefused(f"the instance is on host {to_host} already")

@@ -18,22 +18,24 @@ from roost.state.leases import VACANT, Stamp
 from roost.storage import in_batches, insert_missing, one_of, short_read, transaction
 
 
-def nodes_losing_disks(connection: Connection, named: Collection[str]) -> set[str]:
-    """Return which of some nodes have reported a driver that does not keep the disks of guests that move."""
-    return {
-        node for some in in_batches(named) for node in connection.execute(_LOSING, {"nodes": some}).scalars()
-    }
+@short_read
+def find_disk_store(connection: Connection, node: str) -> str | None:
+    """Return the store of the disks of a node's guests; None: they stay on it.
+
+    A node that has never reported counts as one with `YES`.
+    """
+    row = connection.execute(_STORED, {"nodes": [node]}).one_or_none()
+    return YES if row is None else report_of(row, "").stats.get(KEEPS_DISKS)
 
 
 @short_read
-def hosts_losing_disks(connection: Connection) -> frozenset[str]:
-    """Return the hosts with a node whose driver does not keep the disks of guests that move."""
-    return frozenset(connection.execute(_HOSTS_LOSING).scalars())
+def find_hosts_without_store(connection: Connection, store: str) -> frozenset[str]:
+    """Return the hosts with a node whose guests' disks are not in a store."""
+    has_it = nodes.c.facts.contains(f'"{KEEPS_DISKS}":{_JSON.encode(store).decode()}', autoescape=True)
+    return frozenset(connection.execute(sa.select(nodes.c.host).distinct().where(~has_it)).scalars())
 
 
-_LOSES = ~nodes.c.facts.contains(f'"{KEEPS_DISKS}":"{YES}"')
-_LOSING = sa.select(nodes.c.node).where(one_of(nodes.c.node, "nodes"), _LOSES)
-_HOSTS_LOSING = sa.select(nodes.c.host).distinct().where(_LOSES)
+_JSON = msgspec.json.Encoder()
 
 
 @transaction

@@ -46,7 +46,7 @@ def test_a_guest_without_image_and_disk_has_none(tmp_path: Path) -> None:
 def test_an_empty_disk_has_the_size_of_the_flavor_and_goes_with_the_folder(tmp_path: Path) -> None:
     given = options(tmp_path)
     disk = made(given, wanted(None, 2))
-    assert disk == Disk(tmp_path / "instances" / "roost-i" / "disk", "raw")
+    assert disk == Disk(tmp_path / "instances" / "roost-i" / "disk", "raw", 2 * 1024**3)
     assert disk is not None
     assert disk.path.stat().st_size == 2 * 1024**3
     remove_folder(given, "roost-i")

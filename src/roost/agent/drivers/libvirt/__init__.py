@@ -21,4 +21,5 @@ domain               XML of an instance's domain
 guest_placement      placement of vCPUs and memory on the host, in that XML
 guest_devices        interfaces and accelerators, in that XML
 images               disk of a guest, made by qemu-img
+shared_disks         disks of instances in a folder that hosts share
 """

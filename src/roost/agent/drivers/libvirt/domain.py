@@ -23,7 +23,7 @@ from roost.agent.drivers.libvirt.guests import guest_metadata
 from roost.agent.drivers.libvirt.traits import QEMU
 from roost.agent.errors import BuildFailed
 from roost.model.instance import Instance
-from roost.model.spec import Flavor
+from roost.model.spec import Flavor, RequestSpec
 
 UNSUPPORTED: Final = "UnsupportedGuest"
 """The code of builds whose guest this host cannot run."""
@@ -145,6 +145,25 @@ def _wanted_firmware(flavor: Flavor, properties: Mapping[str, str], parts: Guest
     return uefi, secure
 
 
+def stays_behind(spec: RequestSpec) -> None:
+    """Refuse a guest that comes from another host and has state there beside its disk.
+
+    Raises `BuildFailed`.
+    """
+    if _wanted_tpm(spec.flavor, spec.image_properties) is not None:
+        raise BuildFailed(f"the guest has a TPM, {_STAYS}", UNSUPPORTED, retryable=False)
+    if any(_wanted_firmware(spec.flavor, spec.image_properties, GuestParts())):
+        raise BuildFailed(f"the guest has UEFI, {_STAYS}", UNSUPPORTED, retryable=False)
+
+
+_STAYS = "whose variables stay on the host where it ran"
+
+
+def _wanted_tpm(flavor: Flavor, properties: Mapping[str, str]) -> str | None:
+    """Return the version of a guest's TPM; None: it has none."""
+    return flavor.extra_specs.get("hw:tpm_version") or properties.get("hw_tpm_version")
+
+
 def _system(
     domain: Element, guests: DomainCapabilities, options: GuestOptions, firmware: tuple[bool, bool]
 ) -> None:
@@ -199,7 +218,7 @@ def _video(devices: Element, guests: DomainCapabilities, properties: Mapping[str
 
 
 def _tpm(devices: Element, guests: DomainCapabilities, flavor: Flavor, properties: Mapping[str, str]) -> None:
-    version = flavor.extra_specs.get("hw:tpm_version") or properties.get("hw_tpm_version")
+    version = _wanted_tpm(flavor, properties)
     if version is None:
         return
     model = flavor.extra_specs.get("hw:tpm_model") or properties.get("hw_tpm_model") or "tpm-tis"

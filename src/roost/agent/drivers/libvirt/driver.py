@@ -8,11 +8,11 @@ from typing import Any, Final
 from roost.agent.drivers import Attached, Hardware, assignment_of
 from roost.agent.drivers.libvirt import machinery
 from roost.agent.drivers.libvirt.connection import LibvirtConnection
-from roost.agent.drivers.libvirt.domain import GuestParts, domain_name, domain_xml, mdev_uuid
+from roost.agent.drivers.libvirt.domain import GuestParts, domain_name, domain_xml, mdev_uuid, stays_behind
 from roost.agent.drivers.libvirt.guest_options import DriverOptions, guest_options, shared_of_cell
 from roost.agent.drivers.libvirt.guests import Domain
 from roost.agent.drivers.libvirt.held_by_guests import HeldByGuests, HostProviders, move, what_moves
-from roost.agent.drivers.libvirt.images import DISK_FAILED, make_disk, remove_folder
+from roost.agent.drivers.libvirt.images import DISK_FAILED, Disk, make_disk, remove_folder
 from roost.agent.drivers.libvirt.inventory import (
     DISK,
     Amounts,
@@ -23,6 +23,7 @@ from roost.agent.drivers.libvirt.inventory import (
 )
 from roost.agent.drivers.libvirt.pci import pci_pools
 from roost.agent.drivers.libvirt.providers import ENCRYPTIONS, encryption_providers, fill, mdev_provider
+from roost.agent.drivers.libvirt.shared_disks import SharedDisks, folder_id
 from roost.agent.drivers.libvirt.traits import host_traits
 from roost.agent.drivers.libvirt.view import LibvirtView, read_view
 from roost.agent.drivers.used_hardware import free_pools, used_topology
@@ -31,10 +32,13 @@ from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment, clashes
 from roost.model.instance import Instance
 from roost.model.names import provider_uuid
+from roost.model.spec import RequestSpec
 
 AWAY: Final = "HypervisorAway"
 FOREIGN: Final = "ForeignDomain"
 """Codes of builds on a host whose hypervisor is away, or has a foreign domain of the guest's name."""
+
+_NO_FLAVOR = "the instance has no flavor: it was stored by an earlier version"
 
 
 class LibvirtDriver:
@@ -51,6 +55,8 @@ class LibvirtDriver:
         self._host = host
         self._options = options
         self._connection = connection
+        self._shared = SharedDisks(options.disks, host) if options.disks.shared else None
+        self._store: str | None = None
         self._view = self._connection.call_now(self._read)
         self._cpus = options.cpu_sets.of(self._view.host)
         self._looked = _now()
@@ -109,6 +115,10 @@ class LibvirtDriver:
         await self._look()
         if self._trouble is not None:
             raise self._trouble
+        if self._shared is not None:
+            for name, each in self._view.domains.items():
+                if each.own is not None and each.active:
+                    await asyncio.to_thread(self._shared.keep, name, each.own.attempt)
 
     async def prepare(self, instance: Instance) -> None:
         await self.prepare_attached(instance, Attached())
@@ -116,7 +126,7 @@ class LibvirtDriver:
     async def prepare_attached(self, instance: Instance, attached: Attached) -> None:
         name = domain_name(instance.uuid)
         if instance.spec is None:
-            raise BuildFailed("the instance has no flavor: it was stored by an earlier version")
+            raise BuildFailed(_NO_FLAVOR)
         there = self._view.domains.get(name)
         if there is not None and there.own is not None and there.own.attempt != instance.attempt:
             # A stopped guest, whose devices nothing would remove later.
@@ -124,7 +134,7 @@ class LibvirtDriver:
         self._take(instance)
         view = self._view
         mdevs = self._mdevs(instance, view)
-        disk = await make_disk(self._options.disks, name, instance.spec)
+        disk = await self._disk(name, instance, instance.spec)
         parts = GuestParts(
             disk=None if disk is None else disk.path,
             disk_format="qcow2" if disk is None else disk.format,
@@ -146,19 +156,46 @@ class LibvirtDriver:
 
     async def start(self, instance: Instance) -> None:
         name = domain_name(instance.uuid)
+        await self._grow(name, instance)
         await self._change(name, lambda opened: machinery.start(self._connection, opened, name))
+        if self._shared is not None:
+            await _on_disks(self._shared.keep, name, instance.attempt)
+
+    async def _grow(self, name: str, instance: Instance) -> None:
+        if self._shared is not None and instance.spec is not None:
+            await self._shared.grow(name, instance, instance.spec)
+
+    async def _disk(self, name: str, instance: Instance, spec: RequestSpec) -> Disk | None:
+        if self._shared is None:
+            return await make_disk(self._options.disks, name, spec)
+        if instance.finds_disks:
+            stays_behind(spec)
+        return await self._shared.prepare(name, instance, spec)
 
     @property
     def keeps_disks(self) -> bool:
-        # Disks are made from the image in the host's own folder, and removed with the guest.
-        return False
+        # In a folder of its own it makes disks from the image, and removes them with the guest.
+        return self.disk_store is not None
+
+    @property
+    def disk_store(self) -> str | None:
+        return self._store
+
+    async def remove_disks(self, instance: str) -> None:
+        if self._shared is not None:
+            await _on_disks(self._shared.remove, domain_name(instance))
 
     async def stop(self, instance: str) -> None:
         name = domain_name(instance)
         await self._change(name, lambda opened: machinery.stop(self._connection, opened, name))
+        there = self._view.domains.get(name)
+        if self._shared is not None and there is not None and there.own is not None:
+            # The guest of a stopped instance is prepared, and not started.
+            await _on_disks(self._shared.keep, name, there.own.attempt)
 
     async def start_again(self, instance: Instance) -> None:
         name = domain_name(instance.uuid)
+        await self._grow(name, instance)
         await self._change(
             name, lambda opened: machinery.start_again(self._connection, opened, name, instance.attempt)
         )
@@ -166,15 +203,17 @@ class LibvirtDriver:
     async def destroy(self, instance: str) -> None:
         name = domain_name(instance)
         await self._change(name, lambda opened: machinery.remove(self._connection, opened, name))
-        try:
-            await asyncio.to_thread(remove_folder, self._options.disks, name)
-        except OSError as error:
-            raise BuildFailed(f"the folder of {name} cannot be removed: {error}", DISK_FAILED) from error
+        if self._shared is None:
+            await _on_disks(remove_folder, self._options.disks, name)
+        else:
+            await _on_disks(self._shared.leave, name)
         self._taken.pop(instance, None)
 
     # Snapshots
 
     def _read(self, opened: Any) -> LibvirtView:
+        if self._shared is not None:
+            self._store = folder_id(self._options.disks.instances)
         return read_view(self._connection, opened, self._options.virt_type, self._options.machine)
 
     def _current(self) -> LibvirtView:
@@ -277,6 +316,14 @@ class LibvirtDriver:
         return next(
             (kind for kind, (suffix, _) in ENCRYPTIONS.items() if self._claimed(instance, suffix)), None
         )
+
+
+async def _on_disks(work: Callable[..., None], *given: object) -> None:
+    """Change files of disks in a thread. Raises `BuildFailed`."""
+    try:
+        await asyncio.to_thread(work, *given)
+    except OSError as error:
+        raise BuildFailed(f"the disks of a guest cannot be changed: {error}", DISK_FAILED) from error
 
 
 def _now() -> float:

@@ -26,22 +26,28 @@ class DiskOptions(msgspec.Struct, frozen=True):
 
     ``instances``: the folder with a folder for each guest. ``images``: the folder of images, by their ids;
     None: there are no images. ``kind``: ``qcow2`` for layers over the image, ``raw`` for whole copies.
+    ``shared``: all hosts of the guests have the folder ``instances``.
     """
 
     instances: Path
     images: Path | None = None
     kind: str = "qcow2"
+    shared: bool = False
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """A disk that was made, and its format."""
+    """A disk that was made: its format, its size in bytes, and the file that it is a layer over."""
 
     path: Path
     format: str
+    size: int
+    over: Path | None = None
 
 
-async def make_disk(options: DiskOptions, name: str, spec: RequestSpec) -> Disk | None:
+async def make_disk(options: DiskOptions, name: str, spec: RequestSpec, file: str = "disk") -> Disk | None:
     """Make the disk of a guest in the folder of its name; None for a guest without one.
+
+    ``file``: the name of the disk's file, which is replaced if it is there.
 
     Raises: `BuildFailed`.
     """
@@ -57,13 +63,13 @@ async def make_disk(options: DiskOptions, name: str, spec: RequestSpec) -> Disk 
         if not size:
             return None
         # An empty disk needs no tool.
-        path = folder / "disk"
+        path = folder / file
         try:
-            with path.open("wb") as file:
-                file.truncate(size)
+            with path.open("wb") as opened:
+                opened.truncate(size)
         except OSError as error:
             raise BuildFailed(f"the disk {path} cannot be made: {error}", DISK_FAILED) from error
-        return Disk(path, "raw")
+        return Disk(path, "raw", size)
     given = image.disk_format or "raw"
     if given not in _FORMATS:
         raise BuildFailed(f"image {image.id} is {given}, not {' or '.join(_FORMATS)}", BAD_IMAGE, False)
@@ -71,7 +77,7 @@ async def make_disk(options: DiskOptions, name: str, spec: RequestSpec) -> Disk 
     least = await _checked_size(source, given)
     if size and size < least:
         raise BuildFailed(f"image {image.id} needs {-(-least // _GIB)} GiB of disk", BAD_IMAGE, False)
-    path = folder / "disk"
+    path = folder / file
     if options.kind == "qcow2":
         await _run(
             "create", "-q", "-f", "qcow2", "-F", given, "-b", str(source), str(path), str(size or least)
@@ -80,7 +86,18 @@ async def make_disk(options: DiskOptions, name: str, spec: RequestSpec) -> Disk 
         await _run("convert", "-q", "-f", given, "-O", "raw", str(source), str(path))
         if size > least:
             await _run("resize", "-q", "-f", "raw", str(path), str(size))
-    return Disk(path, options.kind)
+    return Disk(path, options.kind, size or least, source if options.kind == "qcow2" else None)
+
+
+async def grow_disk(disk: Disk, size: int) -> None:
+    """Make a disk that no guest uses larger. ``size``: bytes. Raises `BuildFailed`."""
+    if disk.format == "raw":
+        try:
+            os.truncate(disk.path, size)
+        except OSError as error:
+            raise BuildFailed(f"the disk {disk.path} cannot grow: {error}", DISK_FAILED) from error
+    else:
+        await _run("resize", "-q", "-f", disk.format, str(disk.path), str(size))
 
 
 def remove_folder(options: DiskOptions, name: str) -> None:

@@ -11,6 +11,7 @@ from roost.agent.drivers.libvirt.guest_options import DriverOptions
 from roost.agent.drivers.libvirt.images import DiskOptions
 from roost.agent.drivers.libvirt.inventory import DISK, MEMORY, VCPU, CpuSets, MdevOptions, Ratios, Reserved
 from roost.agent.drivers.libvirt.pci import read_device_spec
+from roost.agent.drivers.libvirt.shared_disks import give_id
 from roost.agent.drivers.libvirt.view import AUTO
 from roost.agent.errors import ComputeError, UnusableOptions
 from roost.model.errors import OperatorError
@@ -85,6 +86,12 @@ class LibvirtOptions(OptionStruct, frozen=True, group="libvirt"):
         help="The folder of the guests' disks; DISK_GB is the size of its file system. Without it instances/ "
         "in the state directory.",
     )
+    instances_path_shared: bool = option(
+        False,
+        help="instances_path is one folder that several hosts have, as on NFS: guests that stop can move "
+        "between them, and keep their disks. The folder gets an id, by which the hosts know that it is the "
+        "same one.",
+    )
     images_path: str | None = option(
         None, help="The folder of images: each is a file that is called by its id."
     )
@@ -131,11 +138,19 @@ def libvirt_drivers(source: Source) -> MakeDriver:
             raise OperatorError(
                 f"the folder of guests {folder} cannot be made: {why_no_directory(error)}"
             ) from error
+        if options.instances_path_shared:
+            try:
+                give_id(folder)
+            except OSError as error:
+                raise OperatorError(
+                    f"the folder of guests {folder} cannot be shared by hosts: {error.strerror or error}"
+                ) from error
         of_driver = DriverOptions(
             disks=DiskOptions(
                 folder.absolute(),
                 Path(options.images_path) if options.images_path else None,
                 options.images_type,
+                options.instances_path_shared,
             ),
             virt_type=options.virt_type,
             machine=options.machine_type,
