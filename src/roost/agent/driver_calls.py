@@ -12,7 +12,7 @@ from roost.agent.drivers import (
     StoppingDriver,
     stopping_driver,
 )
-from roost.agent.errors import BuildEnded
+from roost.agent.errors import BuildEnded, BuildFailed
 from roost.agent.provider_config import ProviderConfig
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
@@ -134,6 +134,7 @@ class DriverService:
 
     async def prepare(self, instance: Instance) -> None:
         """Prepare a guest up to its start."""
+        await self._check_disks(instance)
         await self._build(instance.uuid, self._driver.prepare(instance))
 
     async def start(self, instance: Instance) -> None:
@@ -152,6 +153,11 @@ class DriverService:
             tree.remove_traits(node, *(trait for trait, can in capabilities.items() if not can))
         self._config.apply(tree, node)
         return tree
+
+    async def _check_disks(self, instance: Instance) -> None:
+        """Refuse an instance whose disks a driver that makes them anew would not find."""
+        if instance.finds_disks and await self.disk_store() is None:
+            raise BuildFailed("the driver of the host does not keep the disks of guests that move")
 
     async def _build(self, instance: str, work: Coroutine[Any, Any, None]) -> None:
         task = self._building[instance] = asyncio.create_task(work)

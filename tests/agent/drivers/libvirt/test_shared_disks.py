@@ -260,6 +260,18 @@ def test_the_disk_of_an_instance_that_stays_stopped_is_kept_and_grows_when_it_is
     asyncio.run(run())
 
 
+def test_a_host_whose_folder_is_its_own_makes_no_disk_for_a_guest_that_has_one(
+    hosts: Hosts, tmp_path: Path
+) -> None:
+    async def run() -> None:
+        options = DriverOptions(disks=DiskOptions(tmp_path / "own"), refresh_seconds=0.0)
+        service = DriverService(LibvirtDriver("b", options, hosts.connections["b"]))
+        with pytest.raises(BuildFailed, match="does not keep the disks"):
+            await service.prepare(attempt(2, finds=True))
+
+    asyncio.run(run())
+
+
 def test_an_evacuated_guest_without_its_disk_gets_a_new_one_and_the_old_one_stays(hosts: Hosts) -> None:
     async def run() -> None:
         disk = await built_and_written(hosts)
