@@ -46,6 +46,7 @@ ELSEWHERE = {
     "/v1/hosts/{host}/move",
     "/v1/instances/{uuid}/evacuate",
     "/v1/instances/{uuid}/migrate",
+    "/v1/instances/{uuid}/rebuild",
     "/v1/instances/{uuid}/resize",
     "/v1/instances/{uuid}/start",
     "/v1/instances/{uuid}/stop",

@@ -69,6 +69,7 @@ OF_PROJECTS = {
     "/v1/hosts/{host}/evacuate",
     "/v1/instances/{uuid}/evacuate",
     "/v1/instances/{uuid}/migrate",
+    "/v1/instances/{uuid}/rebuild",
     "/v1/instances/{uuid}/resize",
     "/v1/instances/{uuid}/start",
     "/v1/instances/{uuid}/stop",
@@ -278,7 +279,10 @@ def test_every_post_under_v1_creates_with_a_key_or_says_why_it_takes_none() -> N
         "/v1/hosts/{host}/evacuate",
         "/v1/instances/{uuid}/evacuate",
         "/v1/instances/{uuid}/migrate",
+        "/v1/instances/{uuid}/rebuild",
         "/v1/instances/{uuid}/resize",
+        "/v1/instances/{uuid}/start",
+        "/v1/instances/{uuid}/stop",
         "/v1/select_destinations",
     }
     others = [each for operations in SERVICES.values() for each in operations if each.method != "POST"]

@@ -20,7 +20,7 @@ Commands that call services:
 
 host, node, cell, drain, aggregate            hosts, their nodes, cells, drains of them, host aggregates
 instance, instance_moves, move, server_group  instances, their moves, server groups
-instance_power                                 instances stopped and started
+instance_power                                 instances stopped, started, rebuilt
 ask                                           requests to the scheduler for hosts
 service, events, audit                        processes, events, the audit of conductors
 status/, top/, fleet_map/                     problems of a cloud, a running service, the map of hosts

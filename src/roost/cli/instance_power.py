@@ -1,4 +1,4 @@
-"""``roost instance stop`` and ``start``: the power of instances."""
+"""``roost instance stop``, ``start`` and ``rebuild``: guests are stopped, started and made anew."""
 
 import sys
 import time
@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from roost.cli.instance_names import PATH, uuid_of
+from roost.cli.options import key_values
 from roost.cli.output import action_as_json, print_json
 from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
 
@@ -40,7 +41,42 @@ def start(conductor: ServiceClient, names: tuple[str, ...], wait: bool, as_json:
     _switch(conductor, names, "start", "active", wait, as_json)
 
 
-INSTANCE_POWER = (stop, start)
+@click.command(epilog="Example: roost instance rebuild web-1 --image 5d1c2a0f --wait")
+@click.argument("name", metavar="INSTANCE")
+@click.option("--image", help="The id of the new image; without it the same one.")
+@click.option("--disk-format", help="The disk format of the new image.")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    callback=key_values,
+    help="A property of the new image, KEY=VALUE.",
+)
+@click.option("--wait", is_flag=True, help="Wait until it is made, or cannot be.")
+@action_as_json
+@with_conductor
+def rebuild(
+    conductor: ServiceClient,
+    name: str,
+    image: str | None,
+    disk_format: str | None,
+    properties: dict[str, str],
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Have the guest of an instance made anew on its host. What is on its disks is lost.
+
+    Host and claim stay. With --wait the exit status is 1 if the guest could not be made: the instance is lost
+    then, and can be rebuilt again.
+    """
+    body = {}
+    if image is not None or disk_format is not None or properties:
+        body = {"image": {"id": image, "disk_format": disk_format, "properties": properties}}
+    path = f"{PATH}/{part_of_path(uuid_of(conductor, name))}/rebuild"
+    _tell(conductor, [conductor.ask("POST", path, body)], ("active", "stopped"), wait, as_json)
+
+
+INSTANCE_POWER = (stop, start, rebuild)
 """The commands of this module, for the group ``roost instance``."""
 
 
@@ -49,6 +85,12 @@ def _switch(
 ) -> None:
     uuids = [uuid_of(conductor, name) for name in names]
     found = [conductor.ask("POST", f"{PATH}/{part_of_path(uuid)}/{verb}") for uuid in uuids]
+    _tell(conductor, found, (wanted,), wait, as_json)
+
+
+def _tell(
+    conductor: ServiceClient, found: list[dict[str, Any]], wanted: tuple[str, ...], wait: bool, as_json: bool
+) -> None:
     if wait:
         found = [_settled(conductor, each) for each in found]
     if as_json:
@@ -56,13 +98,13 @@ def _switch(
     else:
         for each in found:
             click.echo(" ".join(str(part) for part in (each["uuid"], each["state"], each["reason"]) if part))
-    if wait and any(each["state"] != wanted for each in found):
+    if wait and any(each["state"] not in wanted for each in found):
         sys.exit(1)
 
 
 def _settled(conductor: ServiceClient, instance: dict[str, Any]) -> dict[str, Any]:
-    """Return an instance as it is once its host has stopped or started it, or could not."""
-    while instance["state"] in ("powering-off", "powering-on"):
+    """Return an instance as it is once its host has done what was asked, or could not."""
+    while instance["state"].startswith(("powering-", "rebuilding")):
         time.sleep(LOOK_SECONDS)
         instance = conductor.ask("GET", f"{PATH}/{part_of_path(instance['uuid'])}")
     return instance

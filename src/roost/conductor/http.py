@@ -25,6 +25,7 @@ from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instances.operations import INSTANCE_OPERATIONS, INSTANCE_RULES
 from roost.conductor.instances.operations import PATH as INSTANCES
 from roost.conductor.instances.power import POWER_OPERATIONS, POWER_RULES
+from roost.conductor.instances.rebuild import REBUILD_OPERATIONS, REBUILD_RULES
 from roost.conductor.instances.views import InstanceViews
 from roost.conductor.moves.operations import MOVE_OPERATIONS, MOVE_RULES
 from roost.conductor.moves.operations import PATH as MOVES
@@ -58,6 +59,7 @@ from roost.web.request import Request, Response
 DEFAULT_RULES: Final = {
     **INSTANCE_RULES,
     **POWER_RULES,
+    **REBUILD_RULES,
     **AGGREGATE_RULES,
     **AUDIT_RULES,
     **EVENT_RULES,
@@ -158,6 +160,7 @@ def default_rules() -> list[RuleDefault]:
 OPERATIONS: Final = (
     *INSTANCE_OPERATIONS,
     *POWER_OPERATIONS,
+    *REBUILD_OPERATIONS,
     *AGGREGATE_OPERATIONS,
     *AUDIT_OPERATIONS,
     *EVENT_OPERATIONS,

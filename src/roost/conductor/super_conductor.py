@@ -15,7 +15,7 @@ import structlog
 
 from roost.conductor.audit.rounds import AuditOptions, audit, audit_tenure
 from roost.conductor.backoff import Backoff, CarryOptions
-from roost.conductor.context import AsyncioConductorContext, SchedulerLike
+from roost.conductor.context import AsyncioConductorContext, SchedulerLike, SuperConductorContext
 from roost.conductor.deletions import carry_deletions
 from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
 from roost.conductor.hosts.watch import ServiceWatch, held_back_by
@@ -29,7 +29,7 @@ from roost.model.record import RecordSink
 from roost.model.service_version import MOVES
 from roost.placement.interface import Placement
 from roost.process.asyncio_context import Transactor
-from roost.process.context import Context, Routine, lasting
+from roost.process.context import Routine, lasting
 from roost.state.api_database.audit import LEASE
 from roost.state.cell_database import Cell
 from roost.state.cell_database.cell import GONE, changed
@@ -107,7 +107,7 @@ class SuperConductor:
         return self._tenure.holder
 
     @property
-    def context(self) -> Context:
+    def context(self) -> SuperConductorContext:
         """The context of its coroutines: the API database is ``api`` there, and each cell's ``cell/NAME``."""
         return self._context
 

@@ -27,18 +27,31 @@ ABANDONED = "abandoned"
 """No alternate is left; the instance's claim is still to be freed before it is in error."""
 ERROR = "error"
 """No further attempt is made; ``Instance.reason`` says why."""
+REBUILDING = "rebuilding"
+"""The host has been told to make the guest anew, as the next attempt; the claim stays."""
+REBUILDING_STOPPED = "rebuilding-stopped"
+"""The same of an instance that was stopped: its guest is not started."""
 DELETING = "deleting"
 """The host has been told to destroy the instance."""
 DESTROYED = "destroyed"
 """The host has destroyed the instance; its allocations are still to be deleted."""
 
-UNSETTLED = (ASSIGNED, STARTING, POWERING_OFF, POWERING_ON, FAILED, ABANDONED, DELETING, DESTROYED)
+REBUILDS = (REBUILDING, REBUILDING_STOPPED)
+"""States in which the guest of an instance is made anew on its host."""
+
+UNSETTLED = (
+    *(ASSIGNED, STARTING, POWERING_OFF, POWERING_ON, *REBUILDS),
+    *(FAILED, ABANDONED, DELETING, DESTROYED),
+)
 """States that a conductor or an agent has to move an instance out of."""
 
 IN_PLACE = (ACTIVE, STOPPED)
 """States in which the guest of an instance is as its user wants it, as far as its host has said."""
 
-CLAIMED = (ASSIGNED, STARTING, ACTIVE, LOST, POWERING_OFF, STOPPED, POWERING_ON)
+WITH_GUEST = (ACTIVE, LOST, POWERING_OFF, STOPPED, POWERING_ON, *REBUILDS)
+"""States of instances whose first build has ended with a guest."""
+
+CLAIMED = (ASSIGNED, STARTING, *WITH_GUEST)
 """States in which an instance must have its claim on the node that it is assigned to."""
 
 ON_ITS_HOST = (*CLAIMED, DELETING)
@@ -52,6 +65,8 @@ AT_HOST: Final[dict[str, OrderKind]] = {
     STARTING: "build",
     POWERING_OFF: "stop",
     POWERING_ON: "start",
+    REBUILDING: "build",
+    REBUILDING_STOPPED: "build",
     DELETING: "destroy",
 }
 """The order that an instance in a state has for its host, about its present attempt."""
@@ -220,7 +235,8 @@ class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     A transition to ``assigned`` has the number of the build attempt, its host and node, and the ``ordinal``
     of its claim in the records. Others belong to the attempt before them. ``reason`` and ``code`` are of
     failures, without secrets. ``by``: the operator that ended the attempt or the instance, or asked for the
-    move. ``kind``: of the move (`roost.model.move.MoveKind`).
+    move. ``kind``: of the move (`roost.model.move.MoveKind`). ``word``: the uuid of the word that asked for a
+    rebuild, by which the same word is known when it comes again.
     """
 
     state: str
@@ -233,6 +249,7 @@ class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     code: str | None = None
     by: Requester | None = None
     kind: str | None = None
+    word: str | None = None
 
 
 RESHAPED = "reshaped"

@@ -9,7 +9,16 @@ from contextlib import contextmanager
 import pytest
 
 from roost.conductor.agent_endpoint.transactions import StorePoll
-from roost.model.instance import ACTIVE, LOST, POWERING_OFF, POWERING_ON, STOPPED, ChangeRefused
+from roost.model.instance import (
+    ACTIVE,
+    LOST,
+    POWERING_OFF,
+    POWERING_ON,
+    REBUILDING,
+    REBUILDING_STOPPED,
+    STOPPED,
+    ChangeRefused,
+)
 from roost.model.move import DONE, FAILED_MOVE, PREPARING, REVERTED, SWITCHED
 from roost.state.cell_database.history import read_history
 from support.seeds import nightly_seed
@@ -166,6 +175,94 @@ def test_an_agent_that_dies_in_the_middle_goes_on_when_it_is_back(state):
         cloud.wait(30.0)
         assert cloud.row(ONE).state == (ACTIVE if state == POWERING_ON else STOPPED)
         cloud.finish()
+
+
+# Rebuilds
+
+
+def an_instance_is_made_anew(faults, seed):
+    with cloud_of_one(faults, seed) as cloud:
+        before = cloud.row(ONE)
+        cloud.rebuild(ONE)
+        cloud.wait_for(ONE, REBUILDING)
+        row = cloud.wait_for(ONE, ACTIVE)
+        promise(row.host == before.host, f"{row} has another host")
+        promise(cloud.guests.builds[ONE, row.attempt] == 1, f"attempt {row.attempt} was not built")
+        promise(row.attempt == 2, f"the guest of attempt {row.attempt} runs on")
+        promise(
+            cloud.placement.held(ONE).allocations == before.selection.allocations, "it holds another room"
+        )
+        cloud.finish()
+
+
+def test_an_instance_is_made_anew_on_its_host_with_its_claim():
+    play(an_instance_is_made_anew)
+    assert "runs on" in found(an_instance_is_made_anew, faults.SAME_ATTEMPT)
+
+
+def test_a_stopped_instance_that_is_made_anew_stays_stopped():
+    with cloud_of_one(stopped=True) as cloud:
+        cloud.rebuild(ONE)
+        cloud.wait_for(ONE, REBUILDING_STOPPED)
+        cloud.wait_for(ONE, STOPPED)
+        assert (host_of(cloud).stopped, cloud.guests.builds[ONE, 2]) == ({ONE: 2}, 0)
+        cloud.start(ONE)
+        cloud.wait_for(ONE, ACTIVE)
+        cloud.finish()
+
+
+def test_one_that_cannot_be_made_anew_is_lost_and_is_made_by_the_next_word():
+    with cloud_of_one() as cloud:
+        held = cloud.placement.held(ONE).allocations
+        cloud.fail(ONE, 2)
+        cloud.rebuild(ONE)
+        row = cloud.wait_for(ONE, LOST)
+        assert row.reason == "the guest could not be made anew: No more IP addresses"
+        assert cloud.placement.held(ONE).allocations == held
+        cloud.rebuild(ONE)
+        assert cloud.wait_for(ONE, ACTIVE).attempt == 3
+        # It moves as a further attempt.
+        cloud.wait_for_move(cloud.migrate(ONE), DONE)
+        assert cloud.row(ONE).attempt == 4
+        cloud.finish()
+
+
+def test_an_agent_that_dies_while_it_makes_a_guest_anew_goes_on():
+    for after in (0.05, 0.5, 2.0, 5.0):
+        with cloud_of_one() as cloud:
+            cloud.build_in(3.0)
+            cloud.rebuild(ONE)
+            cloud.wait_for(ONE, REBUILDING)
+            cloud.wait(after)
+            agent = cloud.process(f"{cloud.row(ONE).host}-agent")
+            agent.crash()
+            cloud.loop.after(10.0, agent.start)
+            cloud.wait_for(ONE, ACTIVE)
+            cloud.finish()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_deletion_wins_over_a_rebuild_and_a_dead_host_s_is_evacuated(stopped):
+    for deletes in (True, False):
+        with cloud_of_one(stopped=stopped) as cloud:
+            agent = cloud.process(f"{cloud.row(ONE).host}-agent")
+            if not deletes:
+                agent.crash()
+                host_of(cloud).die()
+            cloud.rebuild(ONE)
+            cloud.wait_for(ONE, REBUILDING, REBUILDING_STOPPED)
+            if deletes:
+                cloud.delete(ONE)
+                cloud.wait(30.0)
+                assert cloud.row(ONE) is None
+            else:
+                move = cloud.evacuate(ONE)
+                cloud.wait_for(ONE, STOPPED if stopped else ACTIVE, seconds=90.0)
+                cloud.wait(30.0)
+                agent.start()
+                cloud.wait_for_move(move, DONE)
+                assert cloud.row(ONE).attempt == 3
+            cloud.finish()
 
 
 # With moves

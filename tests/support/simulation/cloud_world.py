@@ -12,6 +12,7 @@ from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenur
 from roost.conductor.backoff import CarryOptions
 from roost.conductor.history.timeline import actions_of
 from roost.conductor.instances.power import request_power
+from roost.conductor.instances.rebuild import request_rebuild
 from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
@@ -143,6 +144,13 @@ class Switch(Call[Instance | ChangeRefused | None], frozen=True):
     runs: bool
 
 
+class Rebuild(Call[Instance | ChangeRefused | None], frozen=True):
+    """A user has an instance made anew, from the same image."""
+
+    word: str
+    instance: str
+
+
 class Settle(Call[Move | MoveRefused | None], frozen=True):
     """An operator confirms a move, or reverts it."""
 
@@ -226,6 +234,9 @@ class ConductorsService:
                 )
             case Switch(instance, runs):
                 return await self._moved(request_power(context, instance=instance, runs=runs, by=USER))
+            case Rebuild(word, instance):
+                asked = request_rebuild(context, instance=instance, image=None, word=word, by=USER)
+                return await self._moved(asked)
             case Settle(uuid, confirm):
                 return await self._moved(self._settled(context, uuid, confirm))
             case Abort(uuid):
@@ -407,11 +418,15 @@ class CloudWorld(World):
                 await self._ask_again(Settle(move, random.random() < 0.4))
 
     async def _switch(self, uuid: str) -> None:
-        """Stop an instance, start it again and so on, now and then before the word before is carried out."""
+        """Stop an instance, start it again and so on, now and then before the word before is carried out; or
+        have it made anew."""
         random, context = self.random, self._user.context
         for number in range(random.choice((1, 2, 3, 4))):
             await context.sleep(random.choice((0.1, 0.5, 3.0, 12.0)))
-            await self._ask_again(Switch(uuid, number % 2 == 1), tries=3)
+            if random.random() < 0.25:
+                await self._ask_again(Rebuild(f"rebuild{number}-{uuid}", uuid), tries=3)
+            else:
+                await self._ask_again(Switch(uuid, number % 2 == 1), tries=3)
 
     async def _ask_again(self, question: Any, tries: int = 6) -> Any:
         """The answer to a question that is asked until it is allowed, or often enough."""

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from roost.agent.protocol.questions import Confirm, Poll
 from roost.conductor.agent_endpoint.transactions import ConfirmBuild, StorePoll
-from roost.model.instance import POWERING_OFF, POWERING_ON
+from roost.model.instance import POWERING_OFF, POWERING_ON, REBUILDS
 from roost.model.move import CLEANING, FREEING, OFF, RUNS, DeathProof
 from roost.state.api_database.build_requests import (
     FinishRequest,
@@ -21,6 +21,7 @@ from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.move_changes import stamp_of
 from roost.state.cell_database.move_work import is_owned, take_target
 from roost.state.cell_database.moves import begin_move
+from roost.state.cell_database.rebuilds import rebuild_instance
 from roost.state.cell_database.tables import fences, instances, moves
 from support.simulation.world import Faults
 from support.works import is_of
@@ -217,6 +218,23 @@ def _forgotten_power(_: str, work: Any) -> Any:
     return ForgottenPower(work) if is_of(work, begin_move) else work
 
 
+class SameAttempt(msgspec.Struct, frozen=True):
+    """A rebuild that draws no further attempt."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        done = self.work(connection)
+        anew = instances.c.state.in_(REBUILDS)
+        connection.execute(sa.update(instances).where(anew).values(attempt=instances.c.attempt - 1))
+        return done
+
+
+def _same_attempt(_: str, work: Any) -> Any:
+    return SameAttempt(work) if is_of(work, rebuild_instance) else work
+
+
+SAME_ATTEMPT = Faults(work=_same_attempt)
 ANY_POWER = Faults(work=_any_power)
 FORGOTTEN_POWER = Faults(work=_forgotten_power)
 NO_LOOK_AT_OWNERS = Faults(work=_no_look_at_owners)

@@ -14,6 +14,7 @@ from support.simulation.cloud_world import (
     CloudWorld,
     Delete,
     Migrate,
+    Rebuild,
     Settle,
     Switch,
 )
@@ -127,6 +128,12 @@ class Scripted(CloudWorld):
     def start(self, uuid: str) -> None:
         """A user starts an instance again."""
         self._switch(uuid, runs=True)
+
+    def rebuild(self, uuid: str) -> None:
+        """A user has an instance made anew."""
+        self._words_said += 1
+        word = f"word{self._words_said}"
+        self._user.run(word, self._insist(Rebuild(word, uuid)))
 
     def _switch(self, uuid: str, *, runs: bool) -> None:
         self._words_said += 1

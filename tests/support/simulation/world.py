@@ -26,6 +26,7 @@ from roost.model.instance import (
     MOVED,
     MOVING,
     OF_MOVES,
+    REBUILDS,
     RESHAPED,
     STOPPED,
     UNSETTLED,
@@ -538,9 +539,9 @@ class World:
         told = [each.state for each in found.transitions if each.state not in (RESHAPED, *OF_MOVES)]
         promise(told[-1] == row.state, f"{row.uuid} is {row.state} and its history is {told}")
         promise(found.complete, f"the history of {row.uuid} is not complete: {told}")
-        numbers = [each.attempt for each in found.transitions if each.state in (ASSIGNED, MOVING)]
+        numbers = [each.attempt for each in found.transitions if each.state in _BEGIN]
         promise(numbers == [*range(1, len(numbers) + 1)], f"{row.uuid} has the attempts {numbers}")
-        places = [each for each in found.transitions if each.state in (ASSIGNED, MOVED)]
+        places = [each for each in found.transitions if each.state in (ASSIGNED, MOVED, *REBUILDS)]
         if places:
             last = places[-1]
             promise(told[0] == ASSIGNED, f"the history of {row.uuid} begins with {told[0]}")
@@ -577,6 +578,10 @@ class World:
             held.consumer.generation == row.selection.generation,
             f"{row.uuid} says generation {row.selection.generation} and holds {held}",
         )
+
+
+_BEGIN = (ASSIGNED, MOVING, *REBUILDS)
+"""Transitions with which an attempt begins."""
 
 
 def promise(kept: bool, text: str) -> None:

@@ -24,6 +24,8 @@ from roost.model.instance import (
     NOT_MOVED,
     POWERING_OFF,
     POWERING_ON,
+    REBUILDING,
+    REBUILDING_STOPPED,
     RESHAPED,
     STARTING,
     STOPPED,
@@ -85,7 +87,7 @@ class _Story:
         self._move: InstanceAction | None = None
         """The move that is under way."""
         self._power: InstanceAction | None = None
-        """The stop or start that is under way."""
+        """The stop, start or rebuild that is under way."""
         self._reason: str | None = None
         """Why the instance is abandoned."""
         self._told: dict[str, Callable[[Transition], None]] = {
@@ -99,6 +101,8 @@ class _Story:
             POWERING_OFF: self._begin_power,
             POWERING_ON: self._begin_power,
             STOPPED: self._stopped,
+            REBUILDING: self._begin_rebuild,
+            REBUILDING_STOPPED: self._begin_rebuild,
             DELETING: self._begin_deletion,
             DESTROYED: self._destroyed,
             RESHAPED: self._reshape,
@@ -152,16 +156,25 @@ class _Story:
         self._power.events.append(self._there(kind, new.at))
         self.actions.append(self._power)
 
+    def _begin_rebuild(self, new: Transition) -> None:
+        self._power = _asked("rebuild", new.by, new.at)
+        self._power.events.append(self._there("rebuild", new.at, attempt=new.attempt))
+        self.actions.append(self._power)
+
     def _stopped(self, new: Transition) -> None:
         self._end_power(new.at, "stopped", new.reason)
 
     def _end_power(self, at: float, result: str, reason: str | None = None) -> None:
-        """End the stop or start that is under way. ``result``: of the host; another one than was wanted is a
-        failure."""
+        """End the stop, start or rebuild that is under way.
+
+        ``result``: of the host; another one than was wanted is a failure.
+        """
         action, self._power = self._power, None
         if action is None:
             return
-        done = {"stop": "stopped", "start": "started"}[action.kind]
+        if action.kind == "rebuild" and result in ("started", "stopped"):
+            result = "built"
+        done = {"stop": "stopped", "start": "started", "rebuild": "built"}[action.kind]
         if result not in (done, "abandoned"):
             result = "failed"
         event = action.events[0]

@@ -17,6 +17,7 @@ EventName = Literal[
     "find",
     "stop",
     "start",
+    "rebuild",
     "reshape",
     "move",
     "give_up",
@@ -37,6 +38,7 @@ class HistoryEvent(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     - `lose`, `find`: the host says that the guest is not there, or there again.
     - `stop`, `start`: the host stops the guest, or starts it again: `stopped`, `started`, `failed`, or
       `abandoned` as another word or the end of the instance came first.
+    - `rebuild`: the host makes the guest anew: `built`, `failed`, or `abandoned` as the instance ended.
     - `reshape`: the allocations of the instance moved to other providers of its node; its guest ran on.
     - `move`: an attempt on the host that the instance is to move to: `moved`, `failed`, or `abandoned` as the
       instance ended; of a revert the host that it was on before.
@@ -73,6 +75,7 @@ class InstanceAction(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         "lose",
         "stop",
         "start",
+        "rebuild",
         "reshape",
         "migrate",
         "resize",

@@ -6,7 +6,7 @@ import structlog
 
 from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
 from roost.conductor.words.words import Words
-from roost.model.instance import ACTIVE, LOST, POWERING_OFF, POWERING_ON, STARTING, STOPPED, Requester
+from roost.model.instance import LOST, STARTING, WITH_GUEST, Requester
 from roost.model.operator_word import Subject
 from roost.placement.errors import HasChildren, ProviderInUse
 from roost.placement.errors import NotFound as NoSuchProvider
@@ -29,7 +29,7 @@ from roost.web.errors import Conflict, NotFound
 BEING_REMOVED = "it is being removed"
 """The reason with which a host is disabled while it is removed or moved."""
 
-_ENDED_BY_WORD = (STARTING, ACTIVE, LOST, POWERING_OFF, STOPPED, POWERING_ON)
+_ENDED_BY_WORD = (STARTING, *WITH_GUEST)
 
 _log = structlog.get_logger()
 

@@ -2,6 +2,7 @@
 
 operations     the operations of ``/v1/instances``, their handlers and policy rules
 power          instances stopped and started by their users
+rebuild        instances made anew on their hosts
 types          their bodies and queries
 network_types  networks and ports in the body of a request
 views          instances as users see them

@@ -38,6 +38,8 @@ _State = Literal[
     "powering-off",
     "stopped",
     "powering-on",
+    "rebuilding",
+    "rebuilding-stopped",
     "failed",
     "abandoned",
     "error",
@@ -78,6 +80,12 @@ class WantedImage(msgspec.Struct, forbid_unknown_fields=True):
     id: _Name | None = None
     disk_format: _Name | None = None
     properties: dict[str, str] = {}
+
+
+class WantedRebuild(msgspec.Struct, forbid_unknown_fields=True):
+    """The body with which the guest of an instance is made anew. Without `image` from the same one."""
+
+    image: WantedImage | None = None
 
 
 class WantedGroup(msgspec.Struct, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ _ACTIONS = {
     "lose": "Guest lost",
     "stop": "Stopped",
     "start": "Started",
+    "rebuild": "Rebuilt",
     "reshape": "Moved to other providers of its node",
     "migrate": "Moved to another host",
     "resize": "Resized",

@@ -21,6 +21,8 @@ _INSTANCES: Final = {
     "powering-off": ShownState("note", "Powering off"),
     "stopped": ShownState("off", "Stopped"),
     "powering-on": ShownState("note", "Powering on"),
+    "rebuilding": ShownState("note", "Rebuilding"),
+    "rebuilding-stopped": ShownState("note", "Rebuilding, stopped"),
     "failed": ShownState("look", "Build failed"),
     "abandoned": ShownState("look", "Abandoned"),
     "error": ShownState("fails", "Error"),

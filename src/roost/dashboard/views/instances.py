@@ -29,6 +29,8 @@ InstanceState = Literal[
     "powering-off",
     "stopped",
     "powering-on",
+    "rebuilding",
+    "rebuilding-stopped",
     "failed",
     "abandoned",
     "error",

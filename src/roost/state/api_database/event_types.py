@@ -40,6 +40,8 @@ EventKind = Literal[
     "instance_powering_off",
     "instance_stopped",
     "instance_powering_on",
+    "instance_rebuilding",
+    "instance_rebuilding_stopped",
     "instance_failed",
     "instance_abandoned",
     "instance_error",

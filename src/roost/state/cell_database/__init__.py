@@ -13,6 +13,7 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     node_claims     builds that hold nothing in placement, counted on their node
     conductor_work  instances that a conductor owns: the next attempt, or the end in error
     power           guests that users have stopped and started again, and what hosts report of it
+    rebuilds        guests that are made anew on their hosts
     guests          guests that hosts report, compared with their instances
     reshapes        rows of instances that follow a reshape of their provider tree
     moves           moves: read, and begun, confirmed and reverted by the words of operators
@@ -64,6 +65,10 @@ there, at start and after every change. A message that is lost costs time, never
         powering-off        → stopped, active            power.report_power
         powering-on         → active, lost               power.report_power
         stopped             → powering-off               guests.GuestsReported
+        active, lost        → rebuilding                 rebuilds.rebuild_instance
+        stopped             → rebuilding-stopped         rebuilds.rebuild_instance
+        rebuilding          → active, lost               building.ReportResults
+        rebuilding-stopped  → stopped, lost              building.ReportResults
         any                 → deleting, destroyed        deletions.DeleteInstances
         deleting            → destroyed                  deletions.note_destroyed
         deleting            → destroyed                  deletions.end_deletions

@@ -21,7 +21,11 @@ from roost.model.instance import (
     ASSIGNED,
     FAILED,
     IN_PLACE,
+    LOST,
+    REBUILDING,
+    REBUILDS,
     STARTING,
+    STOPPED,
     AttemptKey,
     BuildAttempt,
     BuildResult,
@@ -57,8 +61,9 @@ class ConfirmAttempt(msgspec.Struct, frozen=True):
     """Confirm an attempt: answers whether ``host`` is to start the guest that it has prepared.
 
     After a yes no time limit ends the attempt, so no other host gets the instance. A host that asks again,
-    because the answer was lost, gets the same answer. An attempt for which nothing is claimed in placement
-    fails if its node has no room any more: see `roost.state.cell_database.node_claims`.
+    because the answer was lost, gets the same answer. A rebuild has no time limit, and nothing to confirm. An
+    attempt for which nothing is claimed in placement fails if its node has no room any more: see
+    `roost.state.cell_database.node_claims`.
     """
 
     key: AttemptKey
@@ -96,7 +101,7 @@ class ReportResults(msgspec.Struct, frozen=True):
     """Store the results of builds; answers the ends of their attempts for the records of ``cell``.
 
     The first result of an attempt counts, others change nothing. After a failure that no other host can cure,
-    no further attempt is made.
+    no further attempt is made. After a rebuild that failed the instance is lost.
     """
 
     results: tuple[BuildResult, ...]
@@ -127,11 +132,17 @@ class ReportResults(msgspec.Struct, frozen=True):
         for place, result, row in _current(connection, reported):
             work, reason, state = works[place], result.failure, state_after(result)
             end = BUILT if reason is None else record.FAILED
-            ended[place].append(recorded_end(row, work.cell, end, work.at, reason))
+            if row.state in REBUILDS:
+                # No run of the scheduler chose the host for it, and no other host can do it.
+                state = LOST if reason is not None else ACTIVE if row.state == REBUILDING else STOPPED
+            else:
+                ended[place].append(recorded_end(row, work.cell, end, work.at, reason))
             if reason is not None:
                 failed.append(ended_attempt(row, record.FAILED, work.at, reason, result.code))
             if state == ABANDONED:
                 reason = clean_text(no_cure(ended_attempts_of(result.instance)(connection), result))
+            elif state == LOST:
+                reason = clean_text(f"the guest could not be made anew: {reason}")
             told = line(state, at, result.failure, result.code)
             entering[state, reason, told].append(result.instance)
         for (state, reason, told), uuids in entering.items():
@@ -199,7 +210,7 @@ _NAMED = one_of(instances.c.uuid, "uuids")
 # Transactions that lock the same instances lock them in the same order.
 _BUILDING = (
     sa.select(*PRESENT)
-    .where(_NAMED, one_of_constants(instances.c.state, UNDER_WAY))
+    .where(_NAMED, one_of_constants(instances.c.state, (*UNDER_WAY, *REBUILDS)))
     .order_by(instances.c.uuid)
     .with_for_update()
 )

@@ -13,17 +13,13 @@ from sqlalchemy.engine import Connection
 from roost.model import record
 from roost.model.instance import (
     ABANDONED,
-    ACTIVE,
     ASSIGNED,
     DELETING,
     DESTROYED,
     FAILED,
-    LOST,
     ON_ITS_HOST,
-    POWERING_OFF,
-    POWERING_ON,
     STARTING,
-    STOPPED,
+    WITH_GUEST,
     AttemptKey,
     DestroyOrder,
     Requester,
@@ -202,10 +198,6 @@ def end_deletions(connection: Connection, keys: tuple[AttemptKey, ...], at: floa
     return gone
 
 
-_RAN = (ACTIVE, LOST, POWERING_OFF, STOPPED, POWERING_ON)
-"""States of instances whose build has ended with a guest."""
-
-
 class GivenUp(msgspec.Struct, frozen=True):
     """The ended instances by uuid, and the ends of attempts for the records."""
 
@@ -242,7 +234,7 @@ def give_up_on_host(
     for row in rows:
         by_state.setdefault(row.state, []).append(AttemptKey(row.uuid, row.attempt))
     building = (*by_state.get(ASSIGNED, ()), *by_state.get(STARTING, ()))
-    ran = [key for state in _RAN for key in by_state.get(state, ())]
+    ran = [key for state in WITH_GUEST for key in by_state.get(state, ())]
     failing = fail_attempts(building, reason, at, cell, (ASSIGNED, STARTING), HOST_GONE, by)
     ended = failing(connection)
     told = line(ABANDONED, at, reason, HOST_GONE, by=by)

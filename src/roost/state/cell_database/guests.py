@@ -11,7 +11,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import ACTIVE, LOST, MOVING, ON_ITS_HOST, POWERING_OFF, STOPPED
+from roost.model.instance import ACTIVE, LOST, MOVING, ON_ITS_HOST, POWERING_OFF, REBUILDS, STOPPED
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_INT
 from roost.state.cell_database.history import enter_state
@@ -70,6 +70,7 @@ class GuestsReported(msgspec.Struct, frozen=True):
     @classmethod
     def together(cls, connection: Connection, works: "Sequence[GuestsReported]") -> list[Compared]:
         known: defaultdict[str, dict[tuple[str, int], str]] = defaultdict(dict)
+        reported = {work.host: work.guests for work in works}
         for some in in_batches(work.host for work in works):
             rows = connection.execute(_ON_HOSTS, {"hosts": some}).all()
             # A move stops guests: one that is not there is not lost.
@@ -79,6 +80,10 @@ class GuestsReported(msgspec.Struct, frozen=True):
                 # One that moves is looked at again when it has.
                 rests |= row.state == STOPPED and row.move is not None
                 known[row.host][row.uuid, row.attempt] = MOVING if rests else row.state
+                before = reported[row.host].get(row.uuid, row.attempt)
+                if row.state in REBUILDS and before < row.attempt:
+                    # The guest that is there until the new one is made.
+                    known[row.host][row.uuid, before] = MOVING
             for host, uuid, attempt in attempts_of_moves(connection, some):
                 known[host].setdefault((uuid, attempt), MOVING)
         compared = [work.compared(known[work.host]) for work in works]

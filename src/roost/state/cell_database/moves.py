@@ -16,6 +16,9 @@ from roost.model.instance import (
     LOST,
     POWERING_OFF,
     POWERING_ON,
+    REBUILDING,
+    REBUILDING_STOPPED,
+    REBUILDS,
     STOPPED,
     Instance,
     Requester,
@@ -202,7 +205,7 @@ def begin_move(
         to_host=to_host,
         forced=forced,
         confirms=confirms,
-        at_source=OFF if locked.state in (STOPPED, POWERING_OFF) else RUNS if proof is None else AT_REST,
+        at_source=OFF if locked.state in _TO_REST else RUNS if proof is None else AT_REST,
         proof=proof,
     )
     if proof is not None:
@@ -226,15 +229,17 @@ def refusal_of(instance: Instance, *, of_dead: bool = False) -> str | None:
     return None
 
 
-_OF_DEAD = (LOST, POWERING_OFF, POWERING_ON)
+_OF_DEAD = (LOST, POWERING_OFF, POWERING_ON, *REBUILDS)
+_TO_REST = (STOPPED, POWERING_OFF, REBUILDING_STOPPED)
+"""States of instances whose user wants their guests stopped."""
 
 
 def _note_death(connection: Connection, instance: Instance, proof: DeathProof, at: float) -> None:
     """Note that the guest of an instance, which is locked, does not run any more."""
     reason = f"its host is dead: {proof.evidence}"
-    if instance.state in (ACTIVE, POWERING_ON):
+    if instance.state in (ACTIVE, POWERING_ON, REBUILDING):
         lose(connection, instance.uuid, reason, at)
-    elif instance.state == POWERING_OFF:
+    elif instance.state in _TO_REST and instance.state != STOPPED:
         enter_state(connection, [instance.uuid], STOPPED, at, reason)
 
 

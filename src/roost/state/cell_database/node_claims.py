@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.fleet.fits import has_room
-from roost.model.instance import ACTIVE, DELETING, LOST, POWERING_OFF, POWERING_ON, STARTING, STOPPED
+from roost.model.instance import DELETING, STARTING, WITH_GUEST
 from roost.model.node import amounts_of
 from roost.state.cell_database.rows import PRESENT, Row, report_of, selection_of
 from roost.state.cell_database.tables import instances, nodes
@@ -21,7 +21,7 @@ from roost.storage import in_batches, one_of, one_of_constants
 NO_ROOM = "NoRoomOnNode"
 """The code of an attempt whose node has no room left when its host confirms it."""
 
-_HELD = (STARTING, ACTIVE, LOST, POWERING_OFF, STOPPED, POWERING_ON, DELETING)
+_HELD = (STARTING, *WITH_GUEST, DELETING)
 """States in which an instance has taken its room of the node."""
 
 _NODES = sa.select(nodes).where(one_of(nodes.c.node, "nodes"))

@@ -7,7 +7,7 @@ import msgspec
 import sqlalchemy as sa
 import structlog
 
-from roost.model.instance import BuildAttempt, Instance
+from roost.model.instance import REBUILDING_STOPPED, BuildAttempt, Instance
 from roost.model.node import NodeReport
 from roost.model.spec import RequestSpec, Selection
 from roost.model.text import clean_text
@@ -120,6 +120,7 @@ def instance_of(row: Row) -> Instance:
         owner=row.owner,
         owner_epoch=row.owner_epoch,
         move=row.move,
+        starts=row.state != REBUILDING_STOPPED,
     )
 
 
