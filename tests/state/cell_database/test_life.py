@@ -18,7 +18,7 @@ ALSO = {"deletions.give_up_on_host": {"failed", "destroyed"}}
 
 def _told() -> dict[str, set[str]]:
     """The states that each transaction enters, as the table says."""
-    rows = re.findall(r"→ ([a-z, ]+?) +(\w+\.\w+)$", cell_database.__doc__ or "", re.MULTILINE)
+    rows = re.findall(r"→ ([a-z, -]+?) +(\w+\.\w+)$", cell_database.__doc__ or "", re.MULTILINE)
     found: defaultdict[str, set[str]] = defaultdict(set)
     for states, name in rows:
         found[name] |= {*states.split(", ")} | ALSO.get(name, set())

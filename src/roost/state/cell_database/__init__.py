@@ -51,29 +51,30 @@ there, at start and after every change. A message that is lost costs time, never
      ▼  ▼
     abandoned ──▶ error
 
-        from                to                           transaction
-        (new)               → assigned, error            arrivals.AddInstances
-        assigned            → starting, failed           building.ConfirmAttempt
-        assigned, starting  → active, failed, abandoned  building.ReportResults
-        assigned, starting  → failed                     building.fail_attempts
-        failed              → assigned                   conductor_work.reassign_instance
-        failed              → abandoned                  conductor_work.abandon_instance
-        abandoned           → error                      conductor_work.put_in_error
-        active, lost        → lost, active               guests.GuestsReported
-        active, powering-on → powering-off               power.switch_power
-        stopped, lost, powering-off → powering-on        power.switch_power
-        powering-off        → stopped, active            power.report_power
-        powering-on         → active, lost               power.report_power
-        stopped             → powering-off               guests.GuestsReported
-        active, lost        → rebuilding                 rebuilds.rebuild_instance
-        stopped             → rebuilding-stopped         rebuilds.rebuild_instance
-        rebuilding          → active, lost               building.ReportResults
-        rebuilding-stopped  → stopped, lost              building.ReportResults
-        any                 → deleting, destroyed        deletions.DeleteInstances
-        deleting            → destroyed                  deletions.note_destroyed
-        deleting            → destroyed                  deletions.end_deletions
-        active, lost, stopped and so on → abandoned      deletions.give_up_on_host
-        destroyed           → gone                       deletions.forget_destroyed
+        from                            to                           transaction
+        (new)                           → assigned, error            arrivals.AddInstances
+        assigned                        → starting, failed           building.ConfirmAttempt
+        assigned, starting              → active, failed, abandoned  building.ReportResults
+        assigned, starting              → failed                     building.fail_attempts
+        failed                          → assigned                   conductor_work.reassign_instance
+        failed                          → abandoned                  conductor_work.abandon_instance
+        abandoned                       → error                      conductor_work.put_in_error
+        active, lost                    → lost, active               guests.GuestsReported
+        active, powering-on             → powering-off               power.switch_power
+        stopped, lost, powering-off     → powering-on                power.switch_power
+        powering-off                    → stopped, active            power.report_power
+        powering-on                     → active, lost               power.report_power
+        powering-off, powering-on       → active, lost               power.refuse_power
+        stopped                         → powering-off               guests.GuestsReported
+        active, lost                    → rebuilding                 rebuilds.rebuild_instance
+        stopped                         → rebuilding-stopped         rebuilds.rebuild_instance
+        rebuilding                      → active, lost               building.ReportResults
+        rebuilding-stopped              → stopped, lost              building.ReportResults
+        any                             → deleting, destroyed        deletions.DeleteInstances
+        deleting                        → destroyed                  deletions.note_destroyed
+        deleting                        → destroyed                  deletions.end_deletions
+        those whose guest was built     → abandoned                  deletions.give_up_on_host
+        destroyed                       → gone                       deletions.forget_destroyed
 
 An instance that moves stays ``active`` or ``stopped``; `roost.model.move` has the states of its move.
 

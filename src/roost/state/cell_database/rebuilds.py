@@ -14,7 +14,6 @@ from roost.model.instance import (
     LOST,
     REBUILDING,
     REBUILDING_STOPPED,
-    REBUILDS,
     STOPPED,
     ChangeRefused,
     Instance,
@@ -32,7 +31,7 @@ from roost.storage import entering, short_read
 _FROM = (ACTIVE, STOPPED, LOST)
 
 
-@entering(*REBUILDS)
+@entering(REBUILDING, REBUILDING_STOPPED)
 def rebuild_instance(
     connection: Connection, *, instance: str, image: Image | None, word: str, by: Requester, at: float
 ) -> Instance | ChangeRefused | None:
