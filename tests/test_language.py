@@ -14,7 +14,17 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "roost"
 
-NOUNS = {"anti_stacking", "building", "cleaning", "finding", "outstanding", "pinning", "splitting", "timing"}
+NOUNS = {
+    "anti_stacking",
+    "building",
+    "cleaning",
+    "finding",
+    "outstanding",
+    "packing",
+    "pinning",
+    "splitting",
+    "timing",
+}
 """Module names that end like a verb and are nouns of the field, or adjectives."""
 
 RIDDLES = ("What", "Who", "Whom", "Whose", "Those", "How", "Which", "Whether")

@@ -15,6 +15,7 @@ limits        the limits of the machine for the same work
 metrics       the processor time of requests with and without metrics
 agents        agents over the wire: idle cost and build rate
 reshape       reshapes of hosts while instances come and go
+maintenance   plans of maintenance waves for a trace at its fullest
 nova/         Nova's scheduler and Roost in its place, on the databases of one Nova
 suite         all of them, with results that an interrupted run keeps; the table of goals
 replay/       replays of traces and of a synthetic workload: ``roost replay``

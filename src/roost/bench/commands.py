@@ -16,6 +16,7 @@ from roost.bench.decide import decide
 from roost.bench.errors import BenchError
 from roost.bench.filters import draw_filters, filters
 from roost.bench.limits import limits
+from roost.bench.maintenance import maintenance
 from roost.bench.measurement import ComparedSetting, show_with
 from roost.bench.metrics import metrics
 from roost.bench.nova.decisions import nova
@@ -146,6 +147,7 @@ COMMANDS = (
     metrics,
     agents,
     reshape,
+    maintenance,
     nova,
     nova_feed,
     all_command,

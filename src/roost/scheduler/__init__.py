@@ -20,6 +20,7 @@ selection    the algorithm, which does no I/O: select hosts, alternates, replace
 gateways     decisions and claims in the ledger's transaction, or over HTTP
 explain      why a request was refused, and how many more instances fit
 replay       recorded decisions made again
+maintenance  plans that empty many hosts in few groups
 api          the scheduler's operations over HTTP
 client       a client of a scheduler over HTTP
 
