@@ -38,6 +38,7 @@ class Machine:
         self.failures = deque[Exception]()
         self.during: Callable[[], None] | None = None
         self.calls: list[str] = []
+        self.released: list[str] = []
 
     def call(self, method: str, *arguments: Any) -> Any:
         if method == "guests":
@@ -62,12 +63,13 @@ class Machine:
         if uuid in self.running:
             self.stopped[uuid] = self.running.pop(uuid)
 
-    def start_again(self, wanted: Instance) -> None:
+    def start_again(self, wanted: Instance, over: int) -> None:
         if self.stopped.pop(wanted.uuid, None) != wanted.attempt:
             raise NoSuchGuest(f"there is no guest {wanted.uuid}")
         self.running[wanted.uuid] = wanted.attempt
 
-    def destroy(self, uuid: str) -> None:
+    def destroy(self, uuid: str, ports: str) -> None:
+        self.released.append(ports)
         self.running.pop(uuid, None)
         self.stopped.pop(uuid, None)
 

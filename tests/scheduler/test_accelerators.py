@@ -64,9 +64,8 @@ def test_groups_that_the_spec_has_stay() -> None:
             spec(requested_networks=(RequestedNetwork(port_id="p", device_profile="fpga"),)),
             "port p: device profile 'fpga' has several devices",
         ),
-        (of_profile(operation="live_migrate"), "live_migrate: an instance with accelerators stays"),
-        (of_profile(operation="resize"), "resize: an instance with accelerators stays"),
-        (spec(requested_networks=(PORT,), operation="evacuate"), "evacuate: port port-1 has an accelerator"),
+        (of_profile(operation="live_migrate"), "live_migrate: an instance with accelerators does not move"),
+        (spec(requested_networks=(PORT,), operation="live_migrate"), "port port-1 has an accelerator"),
     ],
 )
 def test_requests_that_are_refused(asked: RequestSpec, wrong: str) -> None:
@@ -74,8 +73,10 @@ def test_requests_that_are_refused(asked: RequestSpec, wrong: str) -> None:
         groups(asked, FPGA, NIC)
 
 
-def test_an_instance_with_accelerators_can_be_evacuated() -> None:
-    assert "device_profile_0" in groups(of_profile(operation="evacuate"), FPGA)
+@pytest.mark.parametrize("operation", ["evacuate", "migrate", "resize"])
+def test_an_instance_with_accelerators_gets_others_on_the_host_that_it_moves_to(operation: Any) -> None:
+    asked = of_profile(operation=operation, requested_networks=(PORT,))
+    assert {"device_profile_0", "device_profile_0port-1"} <= groups(asked, FPGA, NIC).keys()
 
 
 @pytest.mark.parametrize(

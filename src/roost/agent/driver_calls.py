@@ -8,11 +8,13 @@ from roost.agent.drivers import (
     CapableDriver,
     Driver,
     Hardware,
+    PortDriver,
     SharingDriver,
     StoppingDriver,
     stopping_driver,
 )
 from roost.agent.errors import BuildEnded, BuildFailed
+from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_config import ProviderConfig
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
@@ -64,8 +66,8 @@ class DriverCalls(Protocol):
     async def start(self, instance: Instance) -> None:
         """Start a guest that is prepared. Raises `BuildFailed`, `BuildEnded`."""
 
-    async def destroy(self, instance: str) -> None:
-        """Remove every trace of an instance.
+    async def destroy(self, instance: str, ports: PortsReleased = "host") -> None:
+        """Remove every trace of an instance. ``ports``: those that it loses.
 
         A prepare or start of it that is under way ends first (`BuildEnded`).
         """
@@ -76,8 +78,8 @@ class DriverCalls(Protocol):
     async def stop(self, instance: str) -> None:
         """Stop the guest of an instance. Raises `CannotStopGuests`, `NoSuchGuest`."""
 
-    async def start_again(self, instance: Instance) -> None:
-        """Start the stopped guest of an instance.
+    async def start_again(self, instance: Instance, over: int = 0) -> None:
+        """Start the stopped guest of an instance. ``over``: see `StartGuest`.
 
         Raises `CannotStopGuests`, `BuildFailed`, `NoSuchGuest`.
         """
@@ -176,12 +178,15 @@ class DriverService:
         if self._building.get(instance) is task:
             del self._building[instance]
 
-    async def destroy(self, instance: str) -> None:
+    async def destroy(self, instance: str, ports: PortsReleased = "host") -> None:
         """End the build of an instance, and remove every trace of it."""
         if (task := self._building.get(instance)) is not None:
             _end(task)
             await asyncio.wait([task])
-        await self._driver.destroy(instance)
+        if isinstance(self._driver, PortDriver):
+            await self._driver.destroy_with_ports(instance, ports)
+        else:
+            await self._driver.destroy(instance)
 
     async def remove_disks(self, instance: str) -> None:
         """Remove the disks of an instance that has ended, if hosts share them."""
@@ -192,9 +197,12 @@ class DriverService:
         """Stop the guest of an instance."""
         await stopping_driver(self._driver).stop(instance)
 
-    async def start_again(self, instance: Instance) -> None:
+    async def start_again(self, instance: Instance, over: int = 0) -> None:
         """Start the stopped guest of an instance."""
-        await stopping_driver(self._driver).start_again(instance)
+        if isinstance(self._driver, PortDriver):
+            await self._driver.start_with_ports(instance, over)
+        else:
+            await stopping_driver(self._driver).start_again(instance)
 
 
 def _end(task: asyncio.Task[None]) -> None:

@@ -13,9 +13,18 @@ from roost.agent.agent_context import AgentContext
 from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed, CannotStopGuests, NoSuchGuest
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Confirm
-from roost.agent.protocol.types import Build, Destroy, Destroyed, Order, OrderKind, StartGuest, StopGuest
+from roost.agent.protocol.types import (
+    Build,
+    Destroy,
+    Destroyed,
+    Order,
+    OrderKind,
+    PortsReleased,
+    StartGuest,
+    StopGuest,
+)
 from roost.agent.unstored_results import OPPOSITES, UnstoredResults
-from roost.model.instance import BuildResult
+from roost.model.instance import REBUILDS, BuildResult
 from roost.model.text import error_text
 from roost.process.logs import RequestIds
 from roost.process.metrics import catalogue as metrics
@@ -158,7 +167,7 @@ class AgentWorkload:
         pause = self._retry_seconds
         while self._current.get(instance) is build:
             try:
-                await self._context.driver.destroy(instance)
+                await self._context.driver.destroy(instance, _released_by(build.order))
                 return
             except Exception as error:
                 self._tell("the driver failed to end a build", instance, error)
@@ -197,7 +206,7 @@ class AgentWorkload:
         if isinstance(order, StopGuest):
             await self._context.driver.stop(instance)
         elif there is None:
-            await self._context.driver.start_again(order.instance)
+            await self._context.driver.start_again(order.instance, order.over)
 
     async def _destroy(self, order: Destroy) -> int | None:
         """Destroy an attempt and all before it; returns the attempt of the guest that ran, if any."""
@@ -207,7 +216,8 @@ class AgentWorkload:
                 guest = (await self._context.driver.guests()).get(order.instance)
                 if guest is not None and guest > order.attempt:
                     return None
-                await self._context.driver.destroy(order.instance)
+                ports = "all" if order.ends_instance else order.ports
+                await self._context.driver.destroy(order.instance, ports)
                 if order.ends_instance:
                     await self._context.driver.remove_disks(order.instance)
                 return guest
@@ -218,13 +228,13 @@ class AgentWorkload:
 
     async def _build(self, order: Build, asked: float) -> BuildResult | None:
         """Build an instance; returns None if the attempt is no longer wanted or not this host's to judge."""
-        instance, attempt = order.key
+        (instance, attempt), released = order.key, _released_by(order)
         try:
             there = (await self._context.driver.guests()).get(instance)
             if there is not None and there >= attempt:
                 return BuildResult(instance, self._host, attempt) if there == attempt else None
             if there is not None:
-                await self._context.driver.destroy(instance)
+                await self._context.driver.destroy(instance, released)
             deadline = asked + order.seconds
             left = deadline - self._context.monotonic()
             if left <= 0:
@@ -237,10 +247,10 @@ class AgentWorkload:
             return None
         except Exception as error:
             failure = self._failure(order, error, order.seconds)
-            await self._clean_once(instance)
+            await self._clean_once(instance, released)
             return failure
         if not wanted:
-            await self._clean_once(instance)
+            await self._clean_once(instance, released)
             return None
         try:
             driver = self._context.driver
@@ -252,7 +262,7 @@ class AgentWorkload:
         except Exception as error:
             failure = self._failure(order, error, self._start_seconds)
             # The guest may run all the same: no other host may build it before it is gone.
-            await self._destroy(Destroy(instance, attempt))
+            await self._destroy(Destroy(instance, attempt, ports=released))
             return failure
         return BuildResult(instance, self._host, attempt)
 
@@ -288,10 +298,10 @@ class AgentWorkload:
             reason = f"{type(error).__name__}: {error_text(error)}"
         return BuildResult(instance, self._host, attempt, reason, code, retryable)
 
-    async def _clean_once(self, instance: str) -> None:
+    async def _clean_once(self, instance: str, released: PortsReleased) -> None:
         """Remove the parts of a guest that never started; if that fails, they only take space."""
         try:
-            await self._context.driver.destroy(instance)
+            await self._context.driver.destroy(instance, released)
         except Exception as error:
             self._tell("the driver failed to clean up", instance, error)
 
@@ -302,3 +312,13 @@ class AgentWorkload:
 
 def _builds(order: Order, key: Key) -> bool:
     return isinstance(order, Build) and order.key == key
+
+
+def _released_by(order: Order) -> PortsReleased:
+    """Return the ports that an instance loses with a build that ends.
+
+    A guest that moves leaves its ports to the host that starts it next, and one that is rebuilt to the next.
+    """
+    if not isinstance(order, Build):
+        return "host"
+    return "none" if order.instance.move is not None or order.instance.state in REBUILDS else "host"

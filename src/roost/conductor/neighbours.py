@@ -17,7 +17,7 @@ from roost.conductor.instances.types import WantedInstances
 from roost.fleet.hardware.pci_ports import ON_DEVICES, VnicType
 from roost.model.device_profiles import PROFILE
 from roost.model.request import RequestGroup
-from roost.model.spec import NumaPolicy
+from roost.model.spec import Flavor, NumaPolicy
 from roost.process.option_source import Source
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.request.accelerator_options import profiles_from
@@ -112,6 +112,18 @@ class Neighbours:
         except (ServiceRefused, BadRequestSpec, ValueError) as error:
             raise BadRequest(str(error)) from error
 
+    async def groups_of(self, flavor: Flavor) -> tuple[RequestGroup, ...] | None:
+        """Return the request groups of a flavor's device profile; None: agents attach no devices for it."""
+        profile = flavor.extra_specs.get(PROFILE)
+        if self._accelerators is None or not profile:
+            return None
+        try:
+            return await self._groups_of(self._accelerators, profile, f"flavor {flavor.name}", "")
+        except ServiceAway as error:
+            raise Unavailable(str(error)) from error
+        except (ServiceRefused, BadRequestSpec, ValueError) as error:
+            raise BadRequest(str(error)) from error
+
     def attaches(self, wanted: WantedInstances) -> bool:
         """Return whether agents attach ports or accelerators to the guests of a request."""
         profiles = [wanted.flavor.extra_specs.get(PROFILE)]
@@ -154,13 +166,18 @@ class Neighbours:
         named += [(f"port {port}", profile, port) for port, profile in of_ports]
         found: list[RequestGroup] = []
         for what, name, owner in named:
-            if not name:
-                continue
-            answer = await self._accelerators.ask("GET", "/v2/device_profiles", query={"name": name})
-            some = [each for each in _read(answer, _Profiles).device_profiles if each.get("name") == name]
-            profiles = profiles_from(msgspec.json.encode(each).decode() for each in some)
-            found.extend(profile_groups(name, profiles, what, owner))
+            if name:
+                found.extend(await self._groups_of(self._accelerators, name, what, owner))
         return tuple(found)
+
+    async def _groups_of(
+        self, service: JsonService, name: str, what: str, owner: str
+    ) -> tuple[RequestGroup, ...]:
+        """Return the request groups of a device profile."""
+        answer = await service.ask("GET", "/v2/device_profiles", query={"name": name})
+        some = [each for each in _read(answer, _Profiles).device_profiles if each.get("name") == name]
+        profiles = profiles_from(msgspec.json.encode(each).decode() for each in some)
+        return tuple(profile_groups(name, profiles, what, owner))
 
     async def _asked(self, service: JsonService, path: str, what: str, uuid: str) -> object:
         try:

@@ -26,7 +26,7 @@ from roost.conductor.words.drains import look_at_drains, watch_drains
 from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest, Requester
 from roost.model.record import RecordSink
-from roost.model.service_version import MOVES
+from roost.model.service_version import Feature
 from roost.placement.interface import Placement
 from roost.process.asyncio_context import Transactor
 from roost.process.context import Routine, lasting
@@ -152,7 +152,7 @@ class SuperConductor:
             prune_past=lambda: self._working.prune_past(self._history_days),
             watch_drains=lambda: watch_drains(self._context, self._answering),
             empty_subjects=lambda: empty_subjects(
-                self._context, self._answering, self._move_limits, self._knows_moves
+                self._context, self._answering, self._move_limits, self._knows
             ),
             keep_cell_logs=lambda: keep_cell_logs(self._context, self._answering, self._history_days),
             prune_answers=self._working.prune_answers,
@@ -229,9 +229,9 @@ class SuperConductor:
         for name, begin in routines.items():
             self._context.start(name, lasting(self._context, name, begin))
 
-    def _knows_moves(self) -> bool:
-        """Return whether all processes and agents that are up know moves."""
-        return not held_back_by(self.watch, MOVES)
+    def _knows(self, feature: Feature) -> bool:
+        """Return whether all processes and agents that are up know a feature."""
+        return not held_back_by(self.watch, feature)
 
     def _answering(self) -> list[str]:
         """The cells whose databases answered when they were last read, or were not read yet."""

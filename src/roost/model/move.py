@@ -33,6 +33,7 @@ from typing import Final, Literal
 import msgspec
 
 from roost.model.instance import Instance, OrderKind, Requester
+from roost.model.service_version import ATTACHED_MOVES, ATTACHMENTS, MOVES
 from roost.model.spec import RequestSpec, Selection
 
 MoveKind = Literal["migrate", "resize", "evacuate"]
@@ -262,11 +263,25 @@ def at_place(instance: Instance, place: MovePlace, *, starts: bool = True) -> In
     )
 
 
+def has_attachments(spec: RequestSpec) -> bool:
+    """Return whether agents attach the guests of a request to ports or accelerators."""
+    return spec.needs_version >= ATTACHMENTS.since
+
+
+def version_for_move(spec: RequestSpec) -> int:
+    """Return the service version that processes and agents need for the moves of an instance."""
+    return ATTACHED_MOVES.since if has_attachments(spec) else MOVES.since
+
+
 class MoveWork(msgspec.Struct, frozen=True):
-    """Work of a host by a move. ``instance``: as the host knows it, with its own attempt and claim."""
+    """Work of a host by a move. ``instance``: as the host knows it, with its own attempt and claim.
+
+    ``over``: the last attempt of the move, whose ports are those of a guest that is started again.
+    """
 
     kind: OrderKind
     instance: Instance
+    over: int = 0
 
     @property
     def key(self) -> tuple[OrderKind, str, int]:

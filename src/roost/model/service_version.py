@@ -8,13 +8,14 @@ rolling upgrade a feature stays off until the lowest version of all running proc
     3   operators' words are announced by commits
     4   agents stop guests and start them again, and a build may wait for its confirmation
     5   users stop and start their instances, and agents build guests that they do not start
+    6   ports and accelerators follow instances that move
 """
 
 from typing import Final
 
 import msgspec
 
-SERVICE_VERSION: Final = 5
+SERVICE_VERSION: Final = 6
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -29,5 +30,6 @@ ATTACHMENTS: Final = Feature("attachments", 2, "ports and accelerators are attac
 WORDS: Final = Feature("operator-words", 3, "operators' words count when they are answered")
 MOVES: Final = Feature("moves", 4, "instances move between hosts")
 POWER: Final = Feature("power", 5, "instances are stopped and started")
-FEATURES: Final = (ATTACHMENTS, WORDS, MOVES, POWER)
+ATTACHED_MOVES: Final = Feature("attached-moves", 6, "instances with ports or accelerators move")
+FEATURES: Final = (ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES)
 """The features that a process of an earlier version would silently ignore."""

@@ -80,8 +80,10 @@ class Stopping(Guests):
 class Host:
     """A host with its driver."""
 
-    def __init__(self, app: NeighbourApp, name: str, folder: Path) -> None:
-        self.guests = Guests()
+    def __init__(
+        self, app: NeighbourApp, name: str, folder: Path, make: Callable[[], Guests] = Guests
+    ) -> None:
+        self.guests = make()
         self.name = name
         near = (Accelerators(app.api(), name), Ports(app.api(), name))
         (folder / name).mkdir(exist_ok=True)
@@ -325,5 +327,93 @@ def test_stopped_guest_keeps_its_ports(tmp_path: Path) -> None:
         for call in (plain := Host(app, "b", tmp_path).driver).stop("i"), plain.start_again(guest):
             with pytest.raises(CannotStopGuests, match="the driver Guests cannot stop guests"):
                 await call
+
+    run(tmp_path, test)
+
+
+async def _moving(app: NeighbourApp, folder: Path) -> tuple[Host, Host, Instance, Instance, str]:
+    """Two hosts, an instance that runs on the first, its attempt on the second, and the id of its port."""
+    asked = RequestedNetwork(network_id=await app.network("192.0.2.0/29"))
+    source, target = Host(app, "a", folder), Host(app, "b", folder, Stopping)
+    first = wanted(asked)
+    await source.driver.prepare(first)
+    await source.driver.start(first)
+    [port] = await app.ports()
+    moved = msgspec.structs.replace(wanted(asked, host="b", attempt=2), move="m")
+    return source, target, first, moved, port["id"]
+
+
+def test_a_port_follows_its_instance_when_the_guest_starts_on_the_target(tmp_path: Path) -> None:
+    async def test(app: NeighbourApp) -> None:
+        source, target, _, moved, port = await _moving(app, tmp_path)
+        await target.driver.prepare(moved)
+        [there] = await app.ports()
+        assert (there["id"], there["binding:host_id"]) == (port, "a")
+        await target.driver.start(moved)
+        await source.driver.destroy_with_ports("i", "none")
+        [there] = await app.ports()
+        assert (there["id"], there["binding:host_id"]) == (port, "b")
+        await target.driver.destroy_with_ports("i", "all")
+        assert await app.ports() == []
+
+    run(tmp_path, test)
+
+
+def test_a_guest_that_is_started_again_has_its_port_back_and_a_late_attempt_does_not_take_it(
+    tmp_path: Path,
+) -> None:
+    async def test(app: NeighbourApp) -> None:
+        _, target, first, moved, port = await _moving(app, tmp_path)
+        source = Host(app, "a", tmp_path, Stopping)
+        for _ in range(2):
+            await target.driver.prepare(moved)
+            await target.driver.start(moved)
+            await target.driver.destroy_with_ports("i", "none")
+            # Without the word of the cell it is the later attempt's.
+            with pytest.raises(BuildFailed, match="later attempt"):
+                await source.driver.start_with_ports(first, 0)
+            for _ in range(2):
+                await source.driver.start_with_ports(first, moved.attempt)
+            [there] = await app.ports()
+            assert (there["id"], there["binding:host_id"]) == (port, "a")
+            await target.driver.prepare(moved)
+            with pytest.raises(BuildFailed, match="later attempt"):
+                await target.driver.start(moved)
+            moved = msgspec.structs.replace(moved, attempt=moved.attempt + 1)
+        # An instance that ends has no port, wherever it is bound.
+        await target.driver.destroy_with_ports("i", "all")
+        assert await app.ports() == []
+
+    run(tmp_path, test)
+
+
+def test_accelerators_are_asked_for_anew_on_the_target_before_the_source_is_stopped(tmp_path: Path) -> None:
+    async def test(app: NeighbourApp) -> None:
+        await app.made("/v2/device_profiles", [{"name": "one", "groups": [{"resources:FPGA": "1"}]}])
+        source, target = Host(app, "a", tmp_path), Host(app, "b", tmp_path)
+        first = wanted(profile="one", mappings={"device_profile_0": ["fpga-a"]})
+        await source.driver.prepare(first)
+        moved = wanted(profile="one", mappings={"device_profile_0": ["fpga-b"]}, host="b", attempt=2)
+        await target.driver.prepare(msgspec.structs.replace(moved, move="m"))
+        bound = sorted((each["hostname"], each["device_rp_uuid"]) for each in await app.arqs(instance="i"))
+        assert bound == [("a", "fpga-a"), ("b", "fpga-b")]
+        await source.driver.destroy_with_ports("i", "none")
+        assert [each["hostname"] for each in await app.arqs(instance="i")] == ["b"]
+
+    run(tmp_path, test)
+
+
+def test_a_driver_that_plugs_in_is_told_the_ports_of_a_guest_that_moves_when_it_starts_it(
+    tmp_path: Path,
+) -> None:
+    async def test(app: NeighbourApp) -> None:
+        _, _, _, moved, port = await _moving(app, tmp_path)
+        plugging = Plugging()
+        (tmp_path / "c").mkdir()
+        driver = AttachingDriver(plugging, (Ports(app.api(), "c"),), tmp_path / "c")  # type: ignore[arg-type]
+        await driver.prepare(moved)
+        assert plugging.told["i"] == Attached()
+        await driver.start(moved)
+        assert [each.id for each in plugging.told["i"].ports] == [port]
 
     run(tmp_path, test)

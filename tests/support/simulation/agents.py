@@ -10,6 +10,7 @@ from roost.agent.host import HostAgent
 from roost.agent.options import AgentTimes
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
 from roost.agent.protocol.questions import Call, Confirm
+from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_tree import ProviderTree
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
 from roost.model.instance import Instance
@@ -80,27 +81,35 @@ class DriverService:
         seconds = self._host.seconds or context.random.choice((0.01, 0.5, 3.0, 15.0))
         await context.listen(instance.uuid, from_now=True).wait(seconds)
         self._go_on(instance.uuid, before)
+        if instance.selection is not None:
+            self._host.mappings[instance.uuid, instance.attempt] = instance.selection.mappings
+        if instance.move is None or not instance.starts:
+            self._host.bind(instance.uuid, instance.attempt, moves=instance.move is not None)
         self._host.prepare(instance.uuid, instance.attempt)
 
     async def start(self, context: SimulatedContext, instance: Instance) -> None:
         before = self._ended[instance.uuid]
         await context.sleep(context.random.choice((0.01, 0.5)))
         self._go_on(instance.uuid, before)
+        if instance.move is not None:
+            self._host.bind(instance.uuid, instance.attempt, moves=True)
         self._host.start(instance.uuid, instance.attempt)
 
     async def stop(self, context: SimulatedContext, instance: str) -> None:
         await context.sleep(context.random.choice((0.01, 0.5, 2.0)))
         self._host.stop(instance)
 
-    async def start_again(self, context: SimulatedContext, instance: Instance) -> None:
+    async def start_again(self, context: SimulatedContext, instance: Instance, over: int) -> None:
         await context.sleep(context.random.choice((0.01, 0.5)))
+        self._host.bind(instance.uuid, instance.attempt, over, moves=True)
         self._host.start_again(instance.uuid, instance.attempt)
 
-    async def destroy(self, context: SimulatedContext, instance: str) -> None:
+    async def destroy(self, context: SimulatedContext, instance: str, ports: PortsReleased) -> None:
         self._ended[instance] += 1
         context.wake(instance)
         await context.sleep(context.random.choice((0.01, 0.5, 2.0)))
         self._host.destroy(instance)
+        self._host.release(instance, ports)
 
     def _go_on(self, instance: str, before: int) -> None:
         if self._ended[instance] != before:

@@ -304,7 +304,7 @@ class CloudWorld(World):
         process.run("deletes", working.carry_deletions())
         process.run("frees", working.free_late_claims())
         if self.drains:
-            ready = empty_subjects(process.context, lambda: self.cells, self.move_limits, lambda: True)
+            ready = empty_subjects(process.context, lambda: self.cells, self.move_limits, lambda _: True)
             process.run("empties", ready)
             process.run("watches drains", watch_drains(process.context, lambda: self.cells))
         if not self.audits:

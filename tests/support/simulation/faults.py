@@ -1,5 +1,6 @@
 """Faults that are put in on purpose: what conductors send is changed, so that a rule is missing."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from roost.state.cell_database.move_work import is_owned, take_target
 from roost.state.cell_database.moves import begin_move
 from roost.state.cell_database.rebuilds import rebuild_instance
 from roost.state.cell_database.tables import fences, instances, moves
+from support.simulation.process import ServiceCall
 from support.simulation.world import Faults
 from support.works import is_of
 
@@ -247,3 +249,29 @@ NO_OWNER = Faults(work=_no_owner)
 NO_GENERATION = Faults(generations=False)
 NO_CONFIRMATION = Faults(confirms=False)
 NO_COUNT = Faults(question=_no_count)
+
+
+def _destroying(ports: Callable[[str], str]) -> Callable[[str, Any], Any]:
+    def changed(_: str, question: Any) -> Any:
+        if isinstance(question, ServiceCall) and question.method == "destroy":
+            uuid, released = question.arguments
+            return question._replace(arguments=(uuid, ports(released)))
+        return question
+
+    return changed
+
+
+def _nothing_over(_: str, question: Any) -> Any:
+    if isinstance(question, ServiceCall) and question.method == "start_again":
+        return question._replace(arguments=(question.arguments[0], 0))
+    return question
+
+
+PORTS_RELEASED_BY_EACH_GUEST = Faults(question=_destroying(lambda _: "host"))
+"""Each end of a guest releases the ports that are bound to its host."""
+
+PORTS_OF_OTHERS_LEFT = Faults(question=_destroying(lambda each: "host" if each == "all" else each))
+"""The end of an instance releases the ports of its host alone."""
+
+PORTS_NOT_TAKEN_BACK = Faults(question=_nothing_over)
+"""A guest that is started again leaves its ports to attempts after it."""

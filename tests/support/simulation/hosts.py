@@ -6,7 +6,9 @@ from random import Random
 
 from roost.agent.driver_calls import ConsumerRecords
 from roost.agent.errors import BuildFailed, ReshapeNeeded
+from roost.agent.neighbours.ports import is_released, mark_of
 from roost.agent.persistent_state import MemoryState
+from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
 from support.simulation.network import BrokenPromise
@@ -20,12 +22,16 @@ VCPUS = 3
 
 
 class Guests:
-    """The guests of all hosts. ``builds``: how often each attempt was started. ``lost``: what vanished."""
+    """The guests of all hosts. ``builds``: how often each attempt was started. ``lost``: what vanished.
+
+    ``ports``: the port of each instance, as the network service has it: its host and the mark of an attempt.
+    """
 
     def __init__(self) -> None:
         self.hosts: dict[str, Host] = {}
         self.builds: Counter[tuple[str, int]] = Counter()
         self.lost: set[str] = set()
+        self.ports: dict[str, tuple[str, int]] = {}
 
     @property
     def started(self) -> set[str]:
@@ -43,9 +49,10 @@ class Host:
     ``unstoppable``: the share of stops that fail.
 
     ``state``: the state directory of its agent. ``has_cells``: its CPUs are those of a provider below the
-    root. ``plugged``: the suffix of the provider that its second
-    device is below; empty: the root. ``seconds``: those that each build takes, drawn if 0. ``fails``:
-    attempts that fail here, by instance. ``failing``: the share of builds that fail, a tenth of them for a
+    root. ``plugged``: the suffix of the provider that its second device is below; empty: the root.
+    ``seconds``: those that each build takes, drawn if 0. ``fails``: attempts that fail here, by instance,
+    ``fails_late``: those that fail when they are started. ``mappings``: the providers of the request groups
+    of each attempt that was prepared. ``failing``: the share of builds that fail, a tenth of them for a
     cause that no other host cures.
     """
 
@@ -70,6 +77,8 @@ class Host:
         self.unstoppable = 0.0
         self.failing = 0.0
         self.fails: set[tuple[str, int]] = set()
+        self.fails_late: set[tuple[str, int]] = set()
+        self.mappings: dict[tuple[str, int], dict[str, list[str]]] = {}
         self.plugged = ""
         self.has_cells = False
         self.seconds = 0.0
@@ -103,6 +112,24 @@ class Host:
         tree.update_inventory(f"{node}-b", {"CUSTOM_GPU": Inventory(1)})
         tree.update_traits(f"{node}-b", ["CUSTOM_DEVICE"])
 
+    def bind(self, instance: str, attempt: int, over: int | None = None, *, moves: bool = False) -> None:
+        """Bind the port of a guest to the host. Raises `BuildFailed` if it is a later attempt's.
+
+        ``moves``: the guest ran elsewhere, and its port has an address that it keeps.
+        """
+        if moves and instance not in self._all.ports:
+            raise BrokenPromise(f"{instance} moves, and its port has been deleted")
+        at, mark = self._all.ports.get(instance, ("", 0))
+        new = mark_of(mark, at, self.name, attempt, over)
+        if new is None:
+            raise BuildFailed(f"a later attempt has the port on {at}")
+        self._all.ports[instance] = self.name, new
+
+    def release(self, instance: str, ports: PortsReleased) -> None:
+        """Release the port of a guest that ends."""
+        if is_released(ports, self._all.ports.get(instance, ("", 0))[0], self.name):
+            self._all.ports.pop(instance, None)
+
     def prepare(self, instance: str, attempt: int) -> None:
         """Make all of a guest except its start. Raises `BuildFailed`."""
         drawn = self._random.random()
@@ -121,6 +148,8 @@ class Host:
             raise BrokenPromise(
                 f"attempt {attempt} of {instance} is started on {self.name} while it runs as {elsewhere}"
             )
+        if (instance, attempt) in self.fails_late:
+            raise BuildFailed("the hypervisor does not start it")
         self.prepared.pop(instance, None)
         self._note(self.name, "runs", instance, f"attempt {attempt}")
         self.guests[instance] = attempt

@@ -148,6 +148,8 @@ class Network:
             process.crash()
             self.on_crash(process)
             return PENDING
+        if self.defective_question is not None:
+            question = self.defective_question(name, question)
         result = service.handle(process, question)
         if not isinstance(result, Handling):
             return result

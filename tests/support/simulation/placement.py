@@ -250,7 +250,8 @@ class SimulatedPlacement:
         self.runs += 1
         run, seed = f"run-{self.runs}", self.random.getrandbits(32)
         request = msgspec.structs.replace(request, run=run)
-        query = CandidateQuery((RequestGroup({"VCPU": request.spec.flavor.vcpus}),))
+        own = RequestGroup({"VCPU": request.spec.flavor.vcpus})
+        query = CandidateQuery((own, *request.spec.requested_resources))
         places = [*ignored(request.spec, self.table), *places_of(request.spec, self.table)]
         named = target_of(request.spec, self.table)
         if named is not None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from roost.model.instance import BuildRequest, Instance
 from roost.model.move import Move
+from roost.model.request import RequestGroup
 from roost.model.spec import ServerGroup
 from support.clouds import spec
 from support.simulation.cloud_world import (
@@ -97,12 +98,23 @@ class Scripted(CloudWorld):
 
     # What users do
 
-    def request(self, *uuids: str, host: str | None = None, group: ServerGroup | None = None) -> None:
-        """A user asks for instances, and gets a promise sooner or later. ``host``: the only one."""
+    def request(
+        self,
+        *uuids: str,
+        host: str | None = None,
+        group: ServerGroup | None = None,
+        resources: tuple[RequestGroup, ...] = (),
+    ) -> None:
+        """A user asks for instances, and gets a promise sooner or later.
+
+        ``host``: the only one. ``resources``: beside those of the flavor.
+        """
         self._requests_made += 1
         request = BuildRequest(
             request_id=f"request{self._requests_made}",
-            spec=spec(1, force_hosts=() if host is None else (host,), group=group),
+            spec=spec(
+                1, force_hosts=() if host is None else (host,), group=group, requested_resources=resources
+            ),
             instances=uuids,
             min_count=1,
         )
@@ -230,6 +242,11 @@ class Scripted(CloudWorld):
         """Attempts to build an instance fail, wherever they are made."""
         for host in self.guests.hosts.values():
             host.fails.update((uuid, attempt) for attempt in attempts)
+
+    def fail_late(self, uuid: str, *attempts: int) -> None:
+        """Attempts at an instance fail when they are started, wherever that is."""
+        for host in self.guests.hosts.values():
+            host.fails_late.update((uuid, attempt) for attempt in attempts)
 
     def build_in(self, seconds: float) -> None:
         """Each build takes so long from now on."""

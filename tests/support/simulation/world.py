@@ -465,6 +465,7 @@ class World:
             promise(gone, f"{uuid} is forgotten")
             promise(uuid not in consumers, f"{uuid} is gone and holds {consumers.get(uuid)}")
             promise(not self.guests.running(uuid), f"{uuid} is gone and runs")
+            promise(uuid not in self.guests.ports, f"{uuid} is gone and has {self.guests.ports.get(uuid)}")
         for uuid in rows.keys() & self.deleted:
             raise BrokenPromise(f"{uuid} is deleted and is {rows[uuid].state}")
         strange = consumers.keys() - known - waiting.keys() - {placement.FOREIGN}
@@ -563,15 +564,19 @@ class World:
         assert held is not None and row.selection is not None
         roots = {self.placement.root(provider) for provider in held.allocations}
         promise(roots == {row.node}, f"{row.uuid} is on {row.node} and holds {held}")
-        claimed = sum(each["VCPU"] for each in held.allocations.values())
+        claimed = sum(each.get("VCPU", 0) for each in held.allocations.values())
         wanted = None if row.spec is None else row.spec.flavor.vcpus
         promise(claimed == wanted, f"{row.uuid} has a flavor of {wanted} VCPU and holds {held}")
         promise(
             held.allocations == row.selection.allocations,
             f"{row.uuid} says that it holds {row.selection.allocations} and holds {held}",
         )
+        port = self.guests.ports.get(row.uuid, ("", 0))
+        bound = row.state != ACTIVE or port[0] == row.host
+        promise(bound, f"{row.uuid} is on {row.host}, and its port on {port}")
+        served = {provider for each in row.selection.mappings.values() for provider in each}
         promise(
-            row.selection.mappings == {"": [*held.allocations]},
+            served == held.allocations.keys(),
             f"{row.uuid} is served by {row.selection.mappings} and holds {held}",
         )
         promise(

@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from roost.agent.errors import CannotStopGuests
+from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment
 from roost.model.instance import Instance
@@ -206,6 +207,20 @@ class SharingDriver(Protocol):
 
     async def remove_disks(self, instance: str) -> None:
         """Remove the disks of an instance that has ended; missing ones are no error."""
+
+
+@runtime_checkable
+class PortDriver(Protocol):
+    """Additional methods of a driver whose guests have ports, which are one for all hosts of an instance."""
+
+    async def destroy_with_ports(self, instance: str, ports: PortsReleased) -> None:
+        """Do as `Driver.destroy`, and release ports of the instance."""
+
+    async def start_with_ports(self, instance: Instance, over: int) -> None:
+        """Do as `StoppingDriver.start_again`, with the ports of the instance bound to the host.
+
+        ``over``: ports that attempts up to this one have bound on other hosts are taken back.
+        """
 
 
 def stopping_driver(driver: Driver) -> StoppingDriver:

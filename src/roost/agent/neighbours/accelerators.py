@@ -15,6 +15,7 @@ import msgspec
 
 from roost.agent.drivers import Attached, AttachedDevice
 from roost.agent.errors import BuildFailed
+from roost.agent.protocol.types import PortsReleased
 from roost.model.device_profiles import PROFILE, SUFFIX
 from roost.model.instance import Instance
 from roost.web.auth.json_service import JsonService, ServiceAway, ServiceRefused
@@ -58,6 +59,7 @@ class Accelerators:
     """The accelerators of one host."""
 
     traits: tuple[str, ...] = ("COMPUTE_ACCELERATORS",)
+    follows = False
 
     def __init__(self, api: JsonService, host: str) -> None:
         self._api = api
@@ -66,7 +68,7 @@ class Accelerators:
     def serves(self, instance: Instance) -> bool:
         return bool(_wanted_by(instance))
 
-    async def attach(self, instance: Instance) -> Attached:
+    async def attach(self, instance: Instance, over: int | None = None) -> Attached:
         wanted = _wanted_by(instance)
         if not wanted:
             return Attached()
@@ -79,7 +81,7 @@ class Accelerators:
             raise BuildFailed(str(error), NOT_BOUND) from error
         return Attached(devices=tuple(_attached(arq) for arq in bound))
 
-    async def detach(self, instance: str) -> None:
+    async def detach(self, instance: str, ports: PortsReleased = "host") -> None:
         await self._delete(await self._of(instance))
 
     async def _bind(

@@ -20,6 +20,7 @@ from roost.agent.drivers import (
 )
 from roost.agent.errors import BuildFailed, StateUnusable
 from roost.agent.neighbours import Neighbour
+from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
 from roost.model.node import YES
@@ -48,7 +49,8 @@ class AttachingDriver:
         self._neighbours = neighbours
         self._path = folder / _FILE
         self._attached = _kept(self._path)
-        self._left: set[str] = set()
+        self._left: dict[str, PortsReleased] = {}
+        self._early: dict[str, Attached] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def nodes(self) -> Mapping[str, str] | None:
@@ -75,21 +77,31 @@ class AttachingDriver:
         guests = self._driver.guests()
         there = {*guests, *(each.uuid for each in instances)}
         # A build that goes on attaches its guest again.
-        self._left |= self._attached - there
+        self._left |= dict.fromkeys(self._attached - there, "host")
         # The folder may be a new one.
         self._keep(self._attached | {each.uuid for each in instances if self._is_wanted(each)})
         await self._detach_left()
 
     async def prepare(self, instance: Instance) -> None:
         await self._detach_left(but=instance.uuid)
-        attached = await self._attach(instance) if self._is_wanted(instance) else Attached()
+        # The ports of a guest that moves may be those of the guest that still runs on its source.
+        now = [each for each in self._neighbours if not _waits_for_ports(instance) or not each.follows]
+        attached = await self._attach(instance, now) if self._is_wanted(instance) else Attached()
+        self._early[instance.uuid] = attached
         if isinstance(self._driver, PluggingDriver):
             await self._driver.prepare_attached(instance, attached)
         else:
             await self._driver.prepare(instance)
 
     async def start(self, instance: Instance) -> None:
+        early = self._early.get(instance.uuid, Attached())
+        late = self._following(instance)
+        if _waits_for_ports(instance) and late:
+            ports = (await self._attach(instance, late)).ports
+            if isinstance(self._driver, PluggingDriver):
+                await self._driver.prepare_attached(instance, msgspec.structs.replace(early, ports=ports))
         await self._driver.start(instance)
+        self._early.pop(instance.uuid, None)
 
     @property
     def keeps_disks(self) -> bool:
@@ -107,21 +119,36 @@ class AttachingDriver:
         await stopping_driver(self._driver).stop(instance)
 
     async def start_again(self, instance: Instance) -> None:
-        await stopping_driver(self._driver).start_again(instance)
+        await self.start_with_ports(instance, 0)
+
+    async def start_with_ports(self, instance: Instance, over: int) -> None:
+        driver = stopping_driver(self._driver)
+        if late := self._following(instance):
+            await self._attach(instance, late, over)
+        await driver.start_again(instance)
 
     async def destroy(self, instance: str) -> None:
+        await self.destroy_with_ports(instance, "host")
+
+    async def destroy_with_ports(self, instance: str, ports: PortsReleased) -> None:
         await self._driver.destroy(instance)
+        self._early.pop(instance, None)
         if instance in self._attached:
-            self._left.add(instance)
+            self._left[instance] = ports
             await self._detach(instance)
         await self._detach_left()
 
-    async def _attach(self, instance: Instance) -> Attached:
+    def _following(self, instance: Instance) -> list[Neighbour]:
+        return [each for each in self._neighbours if each.follows and each.serves(instance)]
+
+    async def _attach(
+        self, instance: Instance, neighbours: Sequence[Neighbour], over: int | None = None
+    ) -> Attached:
         async with self._lock(instance.uuid):
-            self._left.discard(instance.uuid)
+            self._left.pop(instance.uuid, None)
             self._keep({*self._attached, instance.uuid})
             try:
-                parts = [await neighbour.attach(instance) for neighbour in self._neighbours]
+                parts = [await neighbour.attach(instance, over) for neighbour in neighbours]
             except ServiceAway as error:
                 raise BuildFailed(error_text(error), AWAY) from error
         ports = tuple(port for part in parts for port in part.ports)
@@ -136,7 +163,7 @@ class AttachingDriver:
 
     async def _detach_left(self, but: str | None = None) -> None:
         """Repeat detaches that failed; one that fails again is tried later."""
-        for instance in sorted(self._left - {but}):
+        for instance in sorted(self._left.keys() - {but}):
             try:
                 await self._detach(instance)
             except Exception as error:
@@ -146,11 +173,12 @@ class AttachingDriver:
 
     async def _detach(self, instance: str) -> None:
         async with self._lock(instance):
-            if instance not in self._left:
+            ports = self._left.get(instance)
+            if ports is None:
                 return
             for neighbour in reversed(self._neighbours):
-                await neighbour.detach(instance)
-            self._left.discard(instance)
+                await neighbour.detach(instance, ports)
+            self._left.pop(instance, None)
             self._keep(self._attached - {instance})
 
     def _keep(self, attached: set[str]) -> None:
@@ -161,6 +189,11 @@ class AttachingDriver:
         except OSError as error:
             raise StateUnusable(f"{self._path}: {error}") from error
         self._attached = attached
+
+
+def _waits_for_ports(instance: Instance) -> bool:
+    """Return whether a build leaves the ports to the source of a move until it starts its guest."""
+    return instance.move is not None and instance.starts
 
 
 def _kept(path: Path) -> set[str]:

@@ -1,7 +1,9 @@
 """Ports of instances: bound to the host, with the providers that serve them, and addresses from a pool.
 
 A port of the user is bound and unbound; a port for a requested network is created and deleted. An attempt
-marks a port with its number, so that a late attempt on one host takes nothing from a later one on another.
+marks a port with its number, so that a late attempt on one host takes nothing from a later one on another. A
+guest that is started again where it was takes the ports back from the attempts after it, and marks them with
+the number of the last of these, which may be late as well.
 Writes name the port's revision, so that Neutron refuses them if others have changed the port since it was
 read.
 
@@ -18,6 +20,7 @@ import msgspec
 
 from roost.agent.drivers import Attached, AttachedPort
 from roost.agent.errors import BuildFailed
+from roost.agent.protocol.types import PortsReleased
 from roost.model.instance import Instance
 from roost.model.spec import RequestedNetwork
 from roost.web.auth.json_service import JsonService, ServiceAway, ServiceRefused
@@ -49,6 +52,23 @@ _OURS: Final = (_ATTEMPT, _ALLOCATION, _ADDRESS)
 _NO_ADDRESSES: Final = ("IpAddressGenerationFailure", "ExternalIpAddressExhausted")
 _TRIES: Final = 10
 """Times that a port is read and changed while others change it."""
+
+
+def mark_of(mark: int, at: str, host: str, attempt: int, over: int | None) -> int | None:
+    """Return the mark of a port that an attempt binds to its host; None: it is a later attempt's.
+
+    ``mark`` and ``at``: the mark of the port, and the host that it is bound to. ``over``: see `attach` of
+    `roost.agent.neighbours.Neighbour`.
+    """
+    last = attempt if over is None else max(attempt, over)
+    if mark < last or (mark == last and (over is not None or at in ("", host))):
+        return last
+    return mark if over is not None and at == host else None
+
+
+def is_released(ports: PortsReleased, at: str, host: str) -> bool:
+    """Return whether a host releases a port that is bound to the host ``at``."""
+    return ports == "all" or (ports == "host" and at == host)
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -88,6 +108,7 @@ class Ports:
     """The ports of one host's instances."""
 
     traits: tuple[str, ...] = ()
+    follows = True
 
     def __init__(self, api: JsonService, host: str) -> None:
         self._api = api
@@ -96,7 +117,7 @@ class Ports:
     def serves(self, instance: Instance) -> bool:
         return instance.spec is not None and bool(instance.spec.requested_networks)
 
-    async def attach(self, instance: Instance) -> Attached:
+    async def attach(self, instance: Instance, over: int | None = None) -> Attached:
         if instance.spec is None or not instance.spec.requested_networks:
             return Attached()
         bound: list[_Port] = []
@@ -104,20 +125,23 @@ class Ports:
             made = {port.name: port for port in await self._of(instance.uuid) if port.device_owner == MADE}
             for number, wanted in enumerate(instance.spec.requested_networks):
                 if wanted.port_id is not None:
-                    bound.append(await self._bind(wanted.port_id, instance, GIVEN))
+                    bound.append(await self._bind(wanted.port_id, instance, GIVEN, over))
                     continue
                 name = f"roost-{instance.uuid}-{number}"
                 if (there := made.get(name)) is not None:
-                    bound.append(await self._bind(there.id, instance, MADE))
+                    bound.append(await self._bind(there.id, instance, MADE, over))
                 else:
                     bound.append(await self._make(name, wanted, instance))
         except ServiceRefused as error:
             raise _failure(error) from error
         return Attached(ports=tuple(_attached(port) for port in bound))
 
-    async def detach(self, instance: str) -> None:
-        for port in await self._of(instance, **{"binding:host_id": self._host}):
-            await self._release(port, instance)
+    async def detach(self, instance: str, ports: PortsReleased = "host") -> None:
+        if ports == "none":
+            return
+        wanted = {} if ports == "all" else {"binding:host_id": self._host}
+        for port in await self._of(instance, **wanted):
+            await self._release(port, instance, ports)
 
     async def _make(self, name: str, wanted: RequestedNetwork, instance: Instance) -> _Port:
         body = {
@@ -125,30 +149,36 @@ class Ports:
             "network_id": wanted.network_id,
             "project_id": instance.project_id,
             "admin_state_up": True,
-            **self._binding(instance, MADE, {}),
+            **self._binding(instance, MADE, {}, instance.attempt),
         }
         return self._checked(_read(await self._api.ask("POST", _PATH, {"port": body}), _One).port)
 
-    async def _bind(self, uuid: str, instance: Instance, owner: str) -> _Port:
+    async def _bind(self, uuid: str, instance: Instance, owner: str, over: int | None) -> _Port:
         for _ in range(_TRIES):
             port = _read(await self._api.ask("GET", f"{_PATH}/{quote(uuid, safe='')}"), _One).port
             if port.device_id not in ("", instance.uuid):
                 raise BuildFailed(f"port {uuid} is in use by {port.device_id}", IN_USE, retryable=False)
-            if port.profile.get(_ATTEMPT, 0) > instance.attempt:
+            mark = mark_of(port.profile.get(_ATTEMPT, 0), port.host, self._host, instance.attempt, over)
+            if mark is None:
                 raise BuildFailed(f"a later attempt has port {uuid} on {port.host}", OUTRANKED)
             kept = {key: value for key, value in port.profile.items() if key not in _OURS}
             profile = kept | _allocation(port, instance) | _device(port, instance)
-            changed = await self._change(port, self._binding(instance, owner, profile))
+            binding = self._binding(instance, owner, profile, mark)
+            if over is not None and binding == _bound(port):
+                return self._checked(port)
+            changed = await self._change(port, binding)
             if changed is not None:
                 return self._checked(changed)
         raise BuildFailed(f"port {uuid} is being changed all the time", NOT_BOUND)
 
-    def _binding(self, instance: Instance, owner: str, profile: Mapping[str, Any]) -> dict[str, Any]:
+    def _binding(
+        self, instance: Instance, owner: str, profile: Mapping[str, Any], mark: int
+    ) -> dict[str, Any]:
         return {
             "device_id": instance.uuid,
             "device_owner": owner,
             "binding:host_id": self._host,
-            "binding:profile": {**profile, _ATTEMPT: instance.attempt},
+            "binding:profile": {**profile, _ATTEMPT: mark},
         }
 
     def _checked(self, port: _Port) -> _Port:
@@ -170,10 +200,10 @@ class Ports:
         changed: _Port = _read(answer, _One).port
         return changed
 
-    async def _release(self, port: _Port, instance: str) -> None:
-        """Delete or unbind a port, unless it belongs to another host or instance by then."""
+    async def _release(self, port: _Port, instance: str, ports: PortsReleased) -> None:
+        """Delete or unbind a port, unless it is another instance's by then, or not to be released."""
         for _ in range(_TRIES):
-            if (port.device_id, port.host) != (instance, self._host):
+            if port.device_id != instance or not is_released(ports, port.host, self._host):
                 return
             try:
                 if port.device_owner == MADE:
@@ -195,6 +225,16 @@ class Ports:
     async def _of(self, instance: str, **query: str) -> list[_Port]:
         answer = await self._api.ask("GET", _PATH, query={"device_id": instance, **query})
         return [port for port in _read(answer, _Many).ports if port.device_id == instance]
+
+
+def _bound(port: _Port) -> dict[str, Any]:
+    """Return the binding of a port as it is."""
+    return {
+        "device_id": port.device_id,
+        "device_owner": port.device_owner,
+        "binding:host_id": port.host,
+        "binding:profile": port.profile,
+    }
 
 
 def _allocation(port: _Port, instance: Instance) -> dict[str, Any]:

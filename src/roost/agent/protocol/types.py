@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -61,10 +61,15 @@ class Build(msgspec.Struct, frozen=True, tag=True):
         return self.instance.uuid, self.instance.attempt
 
 
-class Destroy(msgspec.Struct, frozen=True, tag=True):
+PortsReleased = Literal["host", "none", "all"]
+"""The ports that an instance loses with a guest. ``host``: those that are bound to the guest's host.
+``none``: another host has its guest, or is to have it. ``all``: the instance ends."""
+
+
+class Destroy(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """An order to destroy the guest of an instance that this attempt, or one before it, has built.
 
-    ``ends_instance``: the instance is deleted; disks of it that hosts share are removed too.
+    ``ends_instance``: the instance is deleted; disks of it that hosts share are removed too, and all ports.
     """
 
     kind: ClassVar[OrderKind] = "destroy"
@@ -72,6 +77,7 @@ class Destroy(msgspec.Struct, frozen=True, tag=True):
     instance: str
     attempt: int
     ends_instance: bool = False
+    ports: PortsReleased = "host"
 
     @property
     def key(self) -> tuple[str, int]:
@@ -96,15 +102,17 @@ class StopGuest(msgspec.Struct, frozen=True, tag=True):
         return self.instance, self.attempt
 
 
-class StartGuest(msgspec.Struct, frozen=True, tag=True):
+class StartGuest(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """An order to start the stopped guest of ``instance.attempt`` of an instance again.
 
+    ``over``: ports that attempts up to this one have bound on other hosts are the guest's again; 0: none.
     Agents that cannot read `StopGuest` cannot read it either.
     """
 
     kind: ClassVar[OrderKind] = "start"
 
     instance: Instance
+    over: int = 0
 
     @property
     def key(self) -> tuple[str, int]:

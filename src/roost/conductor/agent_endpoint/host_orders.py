@@ -13,9 +13,21 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.questions import Poll
-from roost.agent.protocol.types import Build, Destroy, Order, StartGuest, StopGuest
-from roost.model.instance import ASSIGNED, AT_HOST, DELETING, BuildResult, DestroyOrder, Instance, OrderKind
-from roost.model.move import MoveWork
+from roost.agent.protocol.types import Build, Destroy, Order, PortsReleased, StartGuest, StopGuest
+from roost.model.instance import (
+    ABANDONED,
+    ASSIGNED,
+    AT_HOST,
+    DELETING,
+    ERROR,
+    FAILED,
+    STARTING,
+    BuildResult,
+    DestroyOrder,
+    Instance,
+    OrderKind,
+)
+from roost.model.move import MoveWork, version_for_move
 from roost.model.service_version import MOVES, POWER
 from roost.model.text import error_text
 from roost.process.context import Context
@@ -26,7 +38,7 @@ from roost.state.cell_database.move_orders import KEYS, MoveKey, move_key, read_
 from roost.state.cell_database.move_reports import TOO_OLD, refuse_parts
 from roost.state.cell_database.power import refuse_power
 from roost.state.cell_database.rows import INSTANCES, instance_of
-from roost.state.cell_database.tables import instances, orders
+from roost.state.cell_database.tables import build_attempts, instances, moves, orders
 from roost.storage import StorageError, in_batches, one_of, one_of_constants, short_read
 
 LOOK_PAUSE = 2.0
@@ -87,25 +99,38 @@ class HostOrders:
     async def unknown(self, work: HostWork, known: Known, version: int) -> tuple[Order, ...]:
         """Return the orders to an agent of a version that it does not know."""
         work = await work_for(self._context, self._database, self._cell, work, version)
-        orders: list[Order] = [self._order_of(AT_HOST[each.state], each) for each in work.instances]
-        gone: frozenset[str] = frozenset()
-        if work.orders:
-            named = tuple(each.instance for each in work.orders)
-            gone = await self._context.read(self._database, find_deleted(named))
-        orders += [Destroy(each.instance, each.attempt, each.instance in gone) for each in work.orders]
-        orders += [self._order_of(each.kind, each.instance) for each in work.moves]
+        started = tuple(each.uuid for each in work.instances if AT_HOST[each.state] == "start")
+        over = await self._context.read(self._database, last_attempts(started)) if started else {}
+        orders = [
+            self._order_of(AT_HOST[each.state], each, over.get(each.uuid, 0)) for each in work.instances
+        ]
+        new = [each for each in work.orders if ("destroy", each.instance, each.attempt) not in known]
+        if new:
+            uuids = tuple(each.instance for each in new)
+            gone = await self._context.read(self._database, find_deleted(uuids))
+            released = await self._context.read(self._database, ports_released(uuids))
+            orders += [
+                Destroy(
+                    each.instance,
+                    each.attempt,
+                    each.instance in gone,
+                    released.get(each.instance, "host"),
+                )
+                for each in new
+            ]
+        orders += [self._order_of(each.kind, each.instance, each.over) for each in work.moves]
         return tuple(order for order in orders if (order.kind, *order.key) not in known)
 
-    def _order_of(self, kind: OrderKind, instance: Instance) -> Order:
+    def _order_of(self, kind: OrderKind, instance: Instance, over: int) -> Order:
         match kind:
             case "build":
                 return Build(instance, self._build)
             case "stop":
                 return StopGuest(instance.uuid, instance.attempt)
             case "start":
-                return StartGuest(instance)
+                return StartGuest(instance, over)
             case "destroy":
-                return Destroy(instance.uuid, instance.attempt, instance.state == DELETING)
+                return Destroy(instance.uuid, instance.attempt, instance.state == DELETING, "none")
 
     async def look_for_work(self) -> None:
         """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed.
@@ -211,6 +236,46 @@ def read_instances_with_work(connection: Connection, uuids: tuple[str, ...]) -> 
     ]
 
 
+@short_read
+def ports_released(connection: Connection, uuids: tuple[str, ...]) -> dict[str, PortsReleased]:
+    """Return the ports that instances lose with a guest that is not theirs any more.
+
+    An instance that is still being built has its next attempt bind them. One that is gone is left out.
+    """
+    return {
+        row.uuid: "all" if row.state in (DELETING, ERROR) else "host" if row.state in _BUILT else "none"
+        for some in in_batches(uuids)
+        for row in connection.execute(_STATES, {"uuids": some})
+    }
+
+
+@short_read
+def last_attempts(connection: Connection, uuids: tuple[str, ...]) -> dict[str, int]:
+    """Return the last attempt of each of some instances, which none but their own hosts may still make.
+
+    Those that have had no other than their own are left out.
+    """
+    found: dict[str, int] = {}
+    for some in in_batches(uuids):
+        for query in (_ENDED_ATTEMPTS, _MOVED_ATTEMPTS):
+            for uuid, attempt in connection.execute(query, {"uuids": some}):
+                found[uuid] = max(found.get(uuid, 0), attempt or 0)
+    return found
+
+
+_ENDED_ATTEMPTS = (
+    sa.select(build_attempts.c.instance_uuid, sa.func.max(build_attempts.c.attempt))
+    .where(one_of(build_attempts.c.instance_uuid, "uuids"))
+    .group_by(build_attempts.c.instance_uuid)
+)
+_MOVED_ATTEMPTS = (
+    sa.select(moves.c.instance_uuid, sa.func.max(moves.c.target_attempt))
+    .where(one_of(moves.c.instance_uuid, "uuids"))
+    .group_by(moves.c.instance_uuid)
+)
+_STATES = sa.select(instances.c.uuid, instances.c.state).where(one_of(instances.c.uuid, "uuids"))
+_BUILT = (ASSIGNED, STARTING, FAILED, ABANDONED)
+
 _ORDER = "order"
 """In place of a state: an order to destroy a guest of which the cell has no instance any more."""
 
@@ -285,7 +350,8 @@ def _needed_by(part: MoveWork) -> int:
     """Return the version that a part of a move needs."""
     if part.kind == "destroy":
         return 0
-    return MOVES.since if part.instance.starts else POWER.since
+    needed = MOVES.since if part.instance.starts else POWER.since
+    return needed if part.instance.spec is None else max(needed, version_for_move(part.instance.spec))
 
 
 def _needed(instance: Instance) -> int:

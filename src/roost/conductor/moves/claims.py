@@ -27,9 +27,9 @@ from roost.model.move import (
     UNDOING,
     Move,
     MovePlace,
+    version_for_move,
 )
 from roost.model.reshape import followed
-from roost.model.service_version import MOVES
 from roost.model.spec import RequestedDestination, RequestSpec, Selection
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
@@ -327,7 +327,7 @@ def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> Reques
         force_nodes=(),
         retried_hosts=frozenset(),
         ignore_hosts=spec.ignore_hosts.union((move.source.host,), without),
-        needs_version=max(spec.needs_version, MOVES.since),
+        needs_version=max(spec.needs_version, version_for_move(spec)),
     )
 
 

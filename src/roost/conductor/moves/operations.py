@@ -8,7 +8,7 @@ import msgspec
 
 from roost.conductor.hosts.operations import HOSTS
 from roost.conductor.hosts.registry import HostRegistry
-from roost.conductor.hosts.watch import ServiceWatch, check_feature
+from roost.conductor.hosts.watch import ServiceWatch, check_feature, held_back_by
 from roost.conductor.instances.operations import ALL_PROJECTS, ShowsInstances, is_reachable
 from roost.conductor.instances.operations import PATH as INSTANCES
 from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
@@ -26,10 +26,12 @@ from roost.conductor.moves.types import (
     shown_move,
 )
 from roost.conductor.moves.views import MoveViews
+from roost.conductor.neighbours import Neighbours
 from roost.conductor.requester import owner_of, requester_of
 from roost.conductor.super_conductor import SuperConductor
 from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
-from roost.model.service_version import MOVES
+from roost.model.request import RequestGroup
+from roost.model.service_version import ATTACHED_MOVES, MOVES
 from roost.model.spec import Flavor
 from roost.state.api_database.host_mappings import NoSuchHost
 from roost.state.api_database.request_reads import Requests
@@ -61,6 +63,9 @@ class MoveService(ShowsInstances, Protocol):
     @property
     def watch(self) -> ServiceWatch: ...
 
+    @property
+    def neighbours(self) -> Neighbours: ...
+
 
 async def migrate_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
     """Have an instance move to another host of its cell. The move is durable when it is answered.
@@ -83,7 +88,10 @@ async def resize_instance(service: MoveService, req: Request, resp: Response, uu
     """
     wanted: WantedResize = req.body
     flavor = Flavor(**msgspec.structs.asdict(wanted.flavor))
-    return await _begin(service, req, uuid, "resize", wanted, confirms=wanted.confirm, flavor=flavor)
+    groups = await service.neighbours.groups_of(flavor)
+    return await _begin(
+        service, req, uuid, "resize", wanted, confirms=wanted.confirm, flavor=flavor, groups=groups
+    )
 
 
 async def evacuate_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
@@ -117,7 +125,13 @@ async def evacuate_host(service: MoveService, req: Request, resp: Response, host
     for uuid in await context.read(f"cell/{cell}", search_instances(most=MOST_OF_HOST, host=host)):
         name = str(uuids.uuid4()) if key is None else key.uuid(f"move/{key.request}/{uuid}")
         asked = await request_move(
-            context, uuid=name, instance=uuid, kind="evacuate", by=requester_of(req), proof=proof
+            context,
+            uuid=name,
+            instance=uuid,
+            kind="evacuate",
+            by=requester_of(req),
+            proof=proof,
+            attached=not held_back_by(service.watch, ATTACHED_MOVES),
         )
         if isinstance(asked, Move):
             found.append(shown_move(cell, asked))
@@ -135,6 +149,7 @@ async def _begin(
     *,
     confirms: bool,
     flavor: Flavor | None = None,
+    groups: tuple[RequestGroup, ...] | None = None,
     proof: DeathProof | None = None,
 ) -> ShownMove:
     """Begin a move."""
@@ -159,6 +174,8 @@ async def _begin(
         confirms=confirms,
         flavor=flavor,
         proof=proof,
+        groups=groups,
+        attached=not held_back_by(service.watch, ATTACHED_MOVES),
     )
     if asked is None:
         raise NotFound(f"no instance {uuid}")

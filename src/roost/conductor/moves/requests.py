@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from roost.model.instance import Requester
 from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
+from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestSpec
 from roost.process.context import Context
 from roost.records.redact import without_secrets
@@ -30,12 +31,14 @@ async def request_move(
     confirms: bool = True,
     flavor: Flavor | None = None,
     proof: DeathProof | None = None,
+    groups: tuple[RequestGroup, ...] | None = None,
+    attached: bool = True,
 ) -> Move | MoveRefused | None:
     """Accept the move of an instance; None: it is unknown, in no cell yet, or deleted.
 
     ``uuid``: drawn for the move; a repeated call has the same. ``forced``: no filter evaluates
     ``to_host``. ``flavor``: the new one of a resize. ``proof``: that the host is dead, of an evacuation.
-    Raises `StorageError`.
+    ``groups`` and ``attached``: see `begin_move`. Raises `StorageError`.
     """
     mapping = (await context.read(API, find_mappings((instance,)))).get(instance)
     if mapping is None or mapping.cell is None or mapping.deleted:
@@ -51,6 +54,8 @@ async def request_move(
         confirms=confirms,
         flavor=None if flavor is None else _without_secrets(flavor),
         proof=proof,
+        groups=groups,
+        attached=attached,
     )
     return await context.write(f"cell/{mapping.cell}", begin)
 

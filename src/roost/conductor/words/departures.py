@@ -14,6 +14,7 @@ from typing import NamedTuple
 from roost.conductor.backoff import Backoff
 from roost.model.instance import Requester
 from roost.model.move import ENDED, MoveRefused
+from roost.model.service_version import ATTACHED_MOVES, MOVES, Feature
 from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.drains import MovingDrain, read_moving_drains
@@ -75,26 +76,33 @@ class RetryTimes:
 
 
 async def empty_subjects(
-    context: Context, cells: Callable[[], Collection[str]], limits: MoveLimits, is_ready: Callable[[], bool]
+    context: Context,
+    cells: Callable[[], Collection[str]],
+    limits: MoveLimits,
+    knows: Callable[[Feature], bool],
 ) -> None:
     """Ask for the moves of drains in the cells that answer, for ever.
 
-    ``is_ready``: returns whether all processes know moves.
+    ``knows``: returns whether all processes know a feature.
     """
     times = RetryTimes()
     while True:
         is_busy = False
         try:
-            is_busy = is_ready() and await ask_for_moves(context, cells(), limits, times)
+            is_busy = knows(MOVES) and await ask_for_moves(
+                context, cells(), limits, times, attached=knows(ATTACHED_MOVES)
+            )
         except StorageError as error:
             context.log("drains are moved later", {"error": one_line(error)}, "debug")
         await context.sleep(BUSY_SECONDS if is_busy else EVERY_SECONDS)
 
 
 async def ask_for_moves(
-    context: Context, cells: Collection[str], limits: MoveLimits, times: RetryTimes
+    context: Context, cells: Collection[str], limits: MoveLimits, times: RetryTimes, *, attached: bool = True
 ) -> bool:
     """Ask for as many moves as may begin now; returns whether moves from drained hosts are under way.
+
+    ``attached``: whether instances with ports or accelerators may move.
 
     Raises: `StorageError` of the API database.
     """
@@ -105,13 +113,17 @@ async def ask_for_moves(
     for drain in drains:
         if drain.subject.cell in cells:
             by_cell.setdefault(drain.subject.cell, []).append(drain)
-    return any(
-        await context.together([_ask_in(context, cell, of, limits, times) for cell, of in by_cell.items()])
-    )
+    asked = [_ask_in(context, cell, of, limits, times, attached) for cell, of in by_cell.items()]
+    return any(await context.together(asked))
 
 
 async def _ask_in(
-    context: Context, cell: str, drains: Sequence[MovingDrain], limits: MoveLimits, times: RetryTimes
+    context: Context,
+    cell: str,
+    drains: Sequence[MovingDrain],
+    limits: MoveLimits,
+    times: RetryTimes,
+    attached: bool,
 ) -> bool:
     """Ask for the moves of drains in one cell, the earliest drain first; returns as `ask_for_moves`."""
     database, is_busy = f"cell/{cell}", False
@@ -124,7 +136,7 @@ async def _ask_in(
                     break
                 if of_hosts[each.host] >= limits.per_host or not times.is_due(each, context.monotonic()):
                     continue
-                if await _ask(context, database, drain, each, times):
+                if await _ask(context, database, drain, each, times, attached):
                     of_hosts[each.host] += 1
                     room -= 1
             is_busy = is_busy or of_hosts[drain.subject.host] > 0
@@ -136,7 +148,12 @@ async def _ask_in(
 
 
 async def _ask(
-    context: Context, database: str, drain: MovingDrain, departure: Departure, times: RetryTimes
+    context: Context,
+    database: str,
+    drain: MovingDrain,
+    departure: Departure,
+    times: RetryTimes,
+    attached: bool,
 ) -> bool:
     """Ask for the move of one instance; returns whether it has a move that is under way.
 
@@ -151,6 +168,7 @@ async def _ask(
         kind="migrate",
         by=by,
         at=context.clock(),
+        attached=attached,
     )
     asked = await context.write(database, begin)
     if isinstance(asked, MoveRefused):

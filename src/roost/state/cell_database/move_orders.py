@@ -102,10 +102,11 @@ def read_move_work(connection: Connection, keys: Iterable[MoveKey]) -> dict[str,
             if place is None or kind is None:
                 continue
             if MoveKey(kind, move.instance, place.attempt, place.host, move.uuid) in wanted:
-                there = at_place(instance, place, starts=move.at_source != OFF)
+                known = at_place(instance, place, starts=move.at_source != OFF)
                 if kind == "build":
-                    there = msgspec.structs.replace(there, finds_disks=finds_disks(move))
-                found.setdefault(place.host, []).append(MoveWork(kind, there))
+                    known = msgspec.structs.replace(known, finds_disks=finds_disks(move))
+                over = (move.target or move.source).attempt
+                found.setdefault(place.host, []).append(MoveWork(kind, known, over))
     return found
 
 

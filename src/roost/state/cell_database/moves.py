@@ -10,6 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.model.device_profiles import is_of_flavor
 from roost.model.instance import (
     ACTIVE,
     IN_PLACE,
@@ -46,8 +47,11 @@ from roost.model.move import (
     MovePlace,
     MoveRefused,
     MoveStep,
+    has_attachments,
 )
-from roost.model.spec import Flavor
+from roost.model.request import RequestGroup
+from roost.model.service_version import ATTACHED_MOVES, ATTACHMENTS
+from roost.model.spec import Flavor, RequestSpec
 from roost.state.cell_database.history import enter_state
 from roost.state.cell_database.move_changes import MOVE, enter, locked_instance, locked_move, lose, stamp_of
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, move_of, move_row
@@ -160,13 +164,16 @@ def begin_move(
     confirms: bool = True,
     flavor: Flavor | None = None,
     proof: DeathProof | None = None,
+    groups: tuple[RequestGroup, ...] | None = None,
+    attached: bool = True,
 ) -> Move | MoveRefused | None:
     """Lock an instance and accept its move, or say why not; None: the cell has no such instance.
 
     ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now. ``forced``: no
     filter evaluates ``to_host``. ``flavor``: of the instance on the target; None: as before. ``proof``: that
     the source is dead, of an evacuation; it gets the stamp of the source's session, and the store of its
-    disks.
+    disks. ``groups``: the request groups of the new flavor's device profile, if agents attach its devices;
+    None: they do not. ``attached``: whether instances with ports or accelerators may move.
     """
     locked = locked_instance(connection, instance)
     if locked is None:
@@ -185,6 +192,9 @@ def begin_move(
     if (refusal := refusal_of(locked, of_dead=proof is not None)) is not None:
         return MoveRefused(refusal)
     assert locked.spec is not None and locked.selection is not None
+    spec = locked.spec if flavor is None else with_flavor(locked.spec, flavor, groups)
+    if not attached and (has_attachments(locked.spec) or has_attachments(spec)):
+        return MoveRefused(f"{ATTACHED_MOVES.what} once all processes have version {ATTACHED_MOVES.since}")
     store = find_disk_store(locked.node or "")(connection)
     if proof is not None:
         proof = msgspec.structs.replace(proof, store=store)
@@ -198,7 +208,7 @@ def begin_move(
         kind=kind,
         state=REQUESTED,
         source=MovePlace(locked.attempt, locked.selection, locked.spec),
-        spec=locked.spec if flavor is None else msgspec.structs.replace(locked.spec, flavor=flavor),
+        spec=spec,
         by=by,
         began=at,
         changed_at=at,
@@ -224,9 +234,19 @@ def refusal_of(instance: Instance, *, of_dead: bool = False) -> str | None:
         return f"the instance is {instance.state}; only an active or stopped one can move"
     if instance.spec is None or instance.selection is None or instance.selection.generation is None:
         return "the cell does not know what the instance was built from and what it holds"
-    if instance.spec.requested_networks or instance.spec.requested_resources:
-        return "instances with ports or accelerators cannot move yet"
     return None
+
+
+def with_flavor(spec: RequestSpec, flavor: Flavor, groups: tuple[RequestGroup, ...] | None) -> RequestSpec:
+    """Return a request spec with another flavor. ``groups``: see `begin_move`.
+
+    The request groups of the former flavor's device profile go with it; those of ports stay.
+    """
+    kept = tuple(each for each in spec.requested_resources if not is_of_flavor(each.suffix))
+    version = spec.needs_version if groups is None else max(spec.needs_version, ATTACHMENTS.since)
+    return msgspec.structs.replace(
+        spec, flavor=flavor, requested_resources=(*kept, *(groups or ())), needs_version=version
+    )
 
 
 _OF_DEAD = (LOST, POWERING_OFF, POWERING_ON, *REBUILDS)

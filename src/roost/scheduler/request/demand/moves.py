@@ -19,9 +19,6 @@ SRIOV_SERVICE_VERSION: Final = 36
 """The first version of nova-compute that can live migrate the devices of ports. Nova requires it of the two
 hosts. Here all nodes need it, as for vDPA."""
 
-_NOT_WITH_ACCELERATORS: Final = frozenset(("resize", "migrate", "live_migrate"))
-_NOT_WITH_PORT_ACCELERATORS: Final = _NOT_WITH_ACCELERATORS | {"evacuate", "unshelve"}
-
 
 def check_move(spec: RequestSpec, requests: tuple[PciRequest, ...], table: NodeTable) -> None:
     """Check that the devices of a request can be moved by its operation.
@@ -29,20 +26,18 @@ def check_move(spec: RequestSpec, requests: tuple[PciRequest, ...], table: NodeT
     Raises:
         BadRequestSpec: they cannot be moved.
     """
-    if spec.operation == "create":
+    if spec.operation != "live_migrate":
         return
-    if spec.operation in _NOT_WITH_ACCELERATORS and (profile := spec.flavor.extra_specs.get(PROFILE)):
+    if profile := spec.flavor.extra_specs.get(PROFILE):
         raise BadRequestSpec(
-            f"{spec.operation}: an instance with accelerators stays on its host "
+            "live_migrate: an instance with accelerators does not move while it runs "
             f"(flavor {spec.flavor.name} has {PROFILE}={profile!r})"
         )
-    if spec.operation in _NOT_WITH_PORT_ACCELERATORS:
-        for port in spec.requested_networks:
-            if port.device_profile is not None:
-                raise BadRequestSpec(f"{spec.operation}: port {port.port_id} has an accelerator, which stays")
-    if spec.operation == "live_migrate":
-        for each in requests:
-            _check_live_migration(each, table)
+    for port in spec.requested_networks:
+        if port.device_profile is not None:
+            raise BadRequestSpec(f"live_migrate: port {port.port_id} has an accelerator, which stays")
+    for each in requests:
+        _check_live_migration(each, table)
 
 
 def _check_live_migration(request: PciRequest, table: NodeTable) -> None:
