@@ -282,8 +282,8 @@ def test_a_drain_with_moves_shows_its_progress_and_is_paused(tmp_path) -> None:
         assert (await put(f"{path}/nodes/{node}", enabled=False, move=True)).is_success
         assert (await progress(f"{path}/nodes/{node}"))["move"]
         name = cell.name
-        for wrong, body in ((path, {"enabled": True}), (f"/v1/cells/{name}", {"enabled": False})):
-            assert (await put(wrong, **body, move=True)).status_code == 400
+        for wrong in (path, f"/v1/cells/{name}"):
+            assert (await put(wrong, enabled=True, move=True)).status_code == 400
         assert (await client.get(f"{path}/nodes/other/drain", headers=ADMIN)).status_code == 404
         assert (await client.get(f"{path}/drain")).status_code == 403
 

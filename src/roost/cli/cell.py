@@ -3,7 +3,15 @@
 import click
 
 from roost.cli.command_group import CommandGroup
-from roost.cli.drain import drain_options, tell_left
+from roost.cli.drain import (
+    DrainedPlace,
+    drain_by_moves,
+    drain_options,
+    exit_of_moves,
+    move_options,
+    tell_left,
+    tell_progress,
+)
 from roost.cli.host import told_of
 from roost.cli.options import watched, watching
 from roost.cli.output import action_as_json, as_json, print_facts, print_json, print_table
@@ -99,18 +107,31 @@ def disable(conductor: ServiceClient, name: str, reason: str | None, as_json: bo
         print_json(changed)
 
 
-@cell.command(epilog="Example: roost cell drain cell1 --wait")
+@cell.command(epilog="Example: roost cell drain cell1 --move --wait")
 @click.argument("name")
 @drain_options
+@move_options
 @action_as_json
 @with_conductor
-def drain(conductor: ServiceClient, name: str, reason: str, wait: bool, as_json: bool) -> None:
-    """Disable a cell and list the instances that are still there. Their users delete or rebuild them.
+def drain(
+    conductor: ServiceClient, name: str, reason: str, wait: bool, move: bool, pause: bool, as_json: bool
+) -> None:
+    """Disable a cell and empty it: a rack, or whatever the cell is.
 
-    Exit status 1: instances are left.
+    With --move its instances are moved to hosts of other cells, a few at once, as long as the cell is
+    disabled; what cannot move is named with the reason, and tried again. Without it the instances that are
+    there are listed, and their users delete or rebuild them. Exit status 1: instances are left.
     """
+    if move or pause:
+        place = DrainedPlace(f"/v1/cells/{part_of_path(name)}", {})
+        shown = drain_by_moves(conductor, [place], reason=reason, move=move, pause=pause, wait=wait)
+        if as_json:
+            print_json(shown[0])
+        else:
+            tell_progress(shown)
+        return exit_of_moves(shown, pause)
     conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", {"enabled": False, "reason": reason})
-    tell_left(conductor, {"cell": name}, wait, as_json, {"cell": name})
+    return tell_left(conductor, {"cell": name}, wait, as_json, {"cell": name})
 
 
 @cell.command(epilog="Example: roost cell remove cell1")

@@ -25,7 +25,7 @@ def drain_options(command: F) -> F:
 
 def move_options(command: F) -> F:
     """Add the options of a drain that can move instances to a command."""
-    move = click.option("--move", is_flag=True, help="Move the instances to other hosts of the cell.")
+    move = click.option("--move", is_flag=True, help="Move the instances to other hosts.")
     pause = click.option(
         "--pause", is_flag=True, help="Begin no further moves; those under way go on. --move resumes it."
     )
@@ -33,7 +33,7 @@ def move_options(command: F) -> F:
 
 
 class DrainedPlace(NamedTuple):
-    """A host or a node that is drained: its path in the API, and the query that names its cell."""
+    """A cell, a host or a node that is drained: its path in the API, and the query that names its cell."""
 
     path: str
     query: Mapping[str, object]
@@ -73,7 +73,7 @@ def drain_by_moves(
 def tell_progress(shown: Sequence[Mapping[str, Any]]) -> None:
     """Print the progress of drains with moves: numbers, and the instances that cannot move, with reasons."""
     for each in shown:
-        name = each["host"] if each["node"] is None else f"{each['host']} {each['node']}"
+        name = " ".join(part for part in (each["host"] or f"cell {each['cell']}", each["node"]) if part)
         said = "" if each["move"] else ", paused"
         note(
             f"{name}: {each['left']} left, {each['moving']} moving, {each['moved']} moved, "
@@ -82,12 +82,18 @@ def tell_progress(shown: Sequence[Mapping[str, Any]]) -> None:
         if each["held_back_by"]:
             note(f"{each['held_back_by']} processes or agents do not know moves yet: see roost service list")
     rows = [
-        (staying["instance"], staying["state"], each["host"], str(staying["tries"]), staying["reason"] or "")
+        (
+            staying["instance"],
+            staying["state"],
+            each["host"] or each["cell"],
+            str(staying["tries"]),
+            staying["reason"] or "",
+        )
         for each in shown
         for staying in each["staying"]
     ]
     if rows:
-        print_table(("uuid", "state", "host", "tries", "why"), rows)
+        print_table(("uuid", "state", "at", "tries", "why"), rows)
 
 
 def exit_of_moves(shown: Sequence[Mapping[str, Any]], pause: bool) -> None:

@@ -36,6 +36,7 @@ def _confirm(default: bool) -> Callable[[F], F]:
 @click.argument("name", metavar="INSTANCE")
 @_to_host
 @_force
+@click.option("--any-cell", is_flag=True, help="To a host of any cell; those of its own are preferred.")
 @_confirm(True)
 @_wait
 @action_as_json
@@ -45,17 +46,21 @@ def migrate(
     name: str,
     host: str | None,
     force: bool,
+    any_cell: bool,
     confirm: bool,
     wait: bool,
     as_json: bool,
 ) -> None:
-    """Have an instance move to another host of its cell. Prints the uuid of the move.
+    """Have an instance move to another host of its cell, or of any. Prints the uuid of the move.
 
     Its guest is stopped on the way. If no host can take it, it stays where it is: with --wait the exit status
     is 1 then.
     """
+    if any_cell and not confirm:
+        raise click.UsageError("--any-cell goes with --confirm only: a move to another cell is not reverted")
     body = {**_target(host, force), "confirm": confirm}
-    _begin(conductor, name, "migrate", body, wait, as_json)
+    # A service of before does not know it.
+    _begin(conductor, name, "migrate", body | {"any_cell": True} if any_cell else body, wait, as_json)
 
 
 @click.command(epilog="Example: roost instance resize web-1 --vcpus 4 --memory-mb 8192 --wait")

@@ -17,6 +17,7 @@ from roost.conductor.moves.queue import MoveQueue
 from roost.conductor.owned_work import OwnedWork
 from roost.ledger import LedgerError
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, AttemptKey, Instance
+from roost.model.move import ARRIVING, LEAVING, Side
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
@@ -37,6 +38,7 @@ from roost.state.cell_database.conductor_work import (
 )
 from roost.state.cell_database.deletions import forget_destroyed
 from roost.state.cell_database.move_limits import MoveLimits
+from roost.state.cell_database.moves import find_moves
 from roost.state.leases import Tenure
 from roost.storage import StorageError
 
@@ -218,16 +220,37 @@ async def _end_in_error(
     """Free the claims of instances for which no further attempt is made, then put them in error."""
     # If the write that frees fails, they are still abandoned at the next look.
     work.own(work.tenure.holder, [msgspec.structs.replace(each, state=ABANDONED) for each in abandoned])
-    uuids = tuple(each.uuid for each in await free(context, abandoned))
+    arriving = await _of_sides(context, work, abandoned, ARRIVING)
+    # What the move holds is in the cell of its source, which frees it.
+    alone = [
+        msgspec.structs.replace(each, move=None) if each.uuid in arriving else each for each in abandoned
+    ]
+    uuids = tuple(each.uuid for each in await free(context, alone))
     await context.write(work.database, put_in_error(uuids, context.clock()))
     work.drop(uuids)
 
 
 async def _forget(context: CellConductorContext, work: CellQueue, destroyed: Sequence[Instance]) -> None:
-    """Free the claims of instances that are destroyed, then forget them."""
-    uuids = tuple(each.uuid for each in await free(context, destroyed))
+    """Free the claims of instances that are destroyed, then forget them.
+
+    Those of an instance on its way to another cell are freed when both cells have destroyed what they had.
+    """
+    crossing = await _of_sides(context, work, destroyed, ARRIVING, LEAVING)
+    freed = await free(context, [each for each in destroyed if each.uuid not in crossing])
+    uuids = (*crossing, *(each.uuid for each in freed))
     await context.write(work.database, forget_destroyed(uuids, context.clock()))
     work.drop(uuids)
+
+
+async def _of_sides(
+    context: CellConductorContext, work: CellQueue, ended: Sequence[Instance], *sides: Side
+) -> frozenset[str]:
+    """Return those of some instances whose moves are halves of one of some sides, and the other may exist."""
+    moving = tuple(each.move for each in ended if each.move is not None)
+    if not moving:
+        return frozenset()
+    moves = await context.read(work.database, find_moves(moving))
+    return frozenset(each.instance for each in moves.values() if each.side in sides and each.other_cell)
 
 
 def _moved_on(context: CellConductorContext, work: CellQueue, instance: Instance) -> None:

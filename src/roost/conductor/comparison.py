@@ -19,7 +19,8 @@ out (its deletion is accepted).
 
 A move is a consumer of its own (`roost.model.move`). While it goes on, instance and move are judged by its
 state: in most the instance holds the target and the move the source, and in some a conductor is about to
-change that. A claim of a move that has ended has leaked.
+change that. A claim of a move that has ended has leaked. On its way to another cell an instance may be in
+both, and its mapping may name either (`roost.model.crossings`).
 """
 
 from collections import defaultdict
@@ -30,7 +31,7 @@ import msgspec
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.model.instance import ABANDONED, CLAIMED, ERROR, FAILED, Instance
-from roost.model.move import DELETED, ENDED, HOLDS_TARGET, Move
+from roost.model.move import ARRIVING, DELETED, ENDED, HOLDS_TARGET, Move
 from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.cell_mappings import CellMapping
 
@@ -88,13 +89,18 @@ def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
     if not api.cells:
         return
     found: defaultdict[str, list[str]] = defaultdict(list)
+    crossing: set[str] = set()
     for name, cell in cells.items():
         for instance in cell.instances:
             found[instance.uuid].append(name)
             yield from _judge_claim(api, cell, instance)
-            yield from _judge_mapping(api, name, instance)
+            half = cell.moves.get(instance.move or "")
+            other = None if half is None else half.other_cell
+            if other is not None:
+                crossing.add(instance.uuid)
+            yield from _judge_mapping(api, name, instance, other)
     for uuid, names in found.items():
-        if len(names) > 1:
+        if len(names) > 1 and uuid not in crossing:
             yield Finding(TWO_CELLS, f"instance {uuid}", f"is in cells {', '.join(names)}")
     unread = api.cells.keys() - cells.keys()
     for uuid, mapped in api.mappings.items():
@@ -154,7 +160,9 @@ def _judge_moves(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Find
 
     A move has its row before its claim, and long after its end. So a migration that no cell has is not ours.
     """
-    moves = {uuid: move for cell in cells.values() for uuid, move in cell.moves.items()}
+    moves = {
+        uuid: move for cell in cells.values() for uuid, move in cell.moves.items() if move.side != ARRIVING
+    }
     for uuid, move in moves.items():
         held = api.claims.get(uuid)
         if move.state in ENDED and move.state != DELETED and held is not None:
@@ -175,12 +183,15 @@ def _judge_moves(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Find
             yield Finding(WRONG_HOST, f"move {uuid}", detail)
 
 
-def _judge_mapping(api: ApiState, cell: str, instance: Instance) -> Iterator[Finding]:
+def _judge_mapping(
+    api: ApiState, cell: str, instance: Instance, other: str | None = None
+) -> Iterator[Finding]:
+    """Judge the mapping of an instance in a cell. ``other``: the cell that it goes to, or comes from."""
     subject = f"instance {instance.uuid}"
     mapped = api.mappings.get(instance.uuid)
     if mapped is None:
         if instance.state in _MAPPED and instance.uuid not in api.waiting:
             detail = f"is {instance.state} in cell {cell}, but has no mapping and no request for it waits"
             yield Finding(UNMAPPED_INSTANCE, subject, detail)
-    elif mapped != cell:
+    elif mapped not in (cell, other):
         yield Finding(WRONG_CELL, subject, f"is {instance.state} in cell {cell}, but mapped to {mapped}")

@@ -19,6 +19,7 @@ from roost.model.instance import Requester
 from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.cell_mappings import mapped_cells
+from roost.state.api_database.crossings import crossings_of
 from roost.state.api_database.mappings import (
     ANYWHERE,
     DeleteMapped,
@@ -45,13 +46,15 @@ class Deletion(msgspec.Struct):
     """A deletion under way.
 
     ``cells`` are still to be told of it. ``here``: cells that were told, and still have the instance.
-    ``destroyed``: a cell had the instance, and has it no more.
+    ``destroyed``: a cell had the instance, and has it no more. ``moves``: to other cells that were under way:
+    no cell frees what instance and move hold, as the other one may still have a guest.
     """
 
     mapping: InstanceMapping
     cells: set[str]
     here: set[str]
     destroyed: bool = False
+    moves: tuple[str, ...] = ()
 
 
 class Deletions:
@@ -64,9 +67,14 @@ class Deletions:
         """Begin to carry deletions that are not carried yet. Raises `StorageError`; then none is begun."""
         new = [mapping for mapping in mappings if mapping.instance_uuid not in self.by_uuid]
         cells = await possible_cells(context, new)
+        uuids = tuple(mapping.instance_uuid for mapping in new)
+        crossing = await context.read(API, crossings_of(uuids)) if uuids else []
         for mapping in new:
             uuid = mapping.instance_uuid
-            self.by_uuid.setdefault(uuid, Deletion(mapping, {*cells[uuid]}, set()))
+            its = [each for each in crossing if each.instance == uuid]
+            both = {cell for each in its for cell in (each.source, each.target)}
+            moves = tuple(each.move for each in its)
+            self.by_uuid.setdefault(uuid, Deletion(mapping, {*cells[uuid]} | both, set(), moves=moves))
 
     def untold(self) -> dict[str, list[Deletion]]:
         """Return by cell the deletions of which it is still to be told."""
@@ -186,13 +194,16 @@ async def _freed(context: PlacementContext, ended: Sequence[Deletion]) -> tuple[
     The cell has freed the claims of the instances that it had. A claim that placement refuses to free holds
     up the deletion of its own instance alone.
     """
-    holding = [each.mapping.instance_uuid for each in ended if not each.destroyed]
-    outcome = await free_claims(context, holding)
+    holding = [each.mapping.instance_uuid for each in ended if not each.destroyed or each.moves]
+    outcome = await free_claims(context, [*holding, *(move for each in ended for move in each.moves)])
     for uuid, error in outcome.refused.items():
         values = {"instance": uuid, "error": one_line(error)}
         context.log("a claim cannot be freed", values, "warning")
-    uuids = (each.mapping.instance_uuid for each in ended)
-    return tuple(uuid for uuid in uuids if uuid not in outcome.refused)
+    return tuple(
+        each.mapping.instance_uuid
+        for each in ended
+        if outcome.refused.keys().isdisjoint((each.mapping.instance_uuid, *each.moves))
+    )
 
 
 async def _look(context: PlacementContext, cell: str, waiting: Sequence[Deletion]) -> None:

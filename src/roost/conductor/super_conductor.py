@@ -19,6 +19,7 @@ from roost.conductor.context import AsyncioConductorContext, SchedulerLike, Supe
 from roost.conductor.deletions import carry_deletions
 from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
 from roost.conductor.hosts.watch import ServiceWatch, held_back_by
+from roost.conductor.moves.crossings import Crossings, carry_crossings, step_crossings
 from roost.conductor.request_check import clean_request
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
 from roost.conductor.words.departures import RetryTimes, ask_for_moves, empty_subjects
@@ -48,7 +49,7 @@ class SuperConductor:
 
     ``api``: the API database. ``cells`` by name, cell0 among them; more may come. ``max_attempts``: hosts
     tried for an instance, the first included. ``history_days``: days for which the history of an instance is
-    kept after its end. ``move_limits``: of the moves that drains ask for. ``backoff``: how often a request
+    kept after its end. ``move_limits``: of moves at once. ``backoff``: how often a request
     that fails is tried, and after which pauses; an outage of a database or service is waited out. ``sleep``
     waits for some seconds.
 
@@ -99,6 +100,7 @@ class SuperConductor:
         self._retry_times = RetryTimes()
         options = CarryOptions(max_attempts=max_attempts, backoff=backoff)
         self._working = RequestWorker(self._context, self._tenure, options)
+        self._crossings = Crossings(self._tenure, self._answering, move_limits)
         self._listening: set[asyncio.Task[None]] = set()
 
     @property
@@ -154,6 +156,7 @@ class SuperConductor:
             empty_subjects=lambda: empty_subjects(
                 self._context, self._answering, self._move_limits, self._knows
             ),
+            carry_crossings=lambda: carry_crossings(self._context, self._crossings),
             keep_cell_logs=lambda: keep_cell_logs(self._context, self._answering, self._history_days),
             prune_answers=self._working.prune_answers,
             keep_audit=lambda: keep_lease(self._context, "api", self._auditing),
@@ -165,7 +168,7 @@ class SuperConductor:
             self._listening.add(asyncio.create_task(self._listen(cell)))
 
     async def step(self) -> None:
-        """Take up all work without an owner; take deletions, late claims, event logs and drains one step on.
+        """Take up all work without an owner; take what is under way on: deletions, drains and others.
 
         Raises: `StorageError` of the API database.
         """
@@ -175,6 +178,7 @@ class SuperConductor:
         await number_changes(self._context, self._answering())
         await look_at_drains(self._context, self._answering())
         await ask_for_moves(self._context, self._answering(), self._move_limits, self._retry_times)
+        await step_crossings(self._context, self._crossings)
 
     async def accept(self, request: BuildRequest, answer: KeyedAnswer | None = None) -> None:
         """Accept a request: it is durable when this returns, and on its way to its cells.

@@ -21,6 +21,7 @@ Requests and instances
     idempotency        idempotency keys and stored answers
     instance           instances, build requests, build results, faults
     move               moves of instances, and the table of their states
+    crossings          moves to other cells: how the two halves go on together
 
 Records and explanations
     record             scheduler runs and claim attempts

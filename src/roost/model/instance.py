@@ -236,7 +236,8 @@ class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     of its claim in the records. Others belong to the attempt before them. ``reason`` and ``code`` are of
     failures, without secrets. ``by``: the operator that ended the attempt or the instance, or asked for the
     move. ``kind``: of the move (`roost.model.move.MoveKind`). ``word``: the uuid of the word that asked for a
-    rebuild, by which the same word is known when it comes again.
+    rebuild, by which the same word is known when it comes again. ``cells``: of the source and the target of a
+    move to another cell.
     """
 
     state: str
@@ -250,6 +251,7 @@ class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     by: Requester | None = None
     kind: str | None = None
     word: str | None = None
+    cells: tuple[str, str] | None = None
 
 
 RESHAPED = "reshaped"

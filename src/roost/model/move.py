@@ -10,6 +10,11 @@
     retrying                                      preparing   a conductor took the next alternate
     stopping, retrying                            restarting  no target is left; the source was told to stop
     requested, retrying                           returning   no target is left; the source runs
+    requested, retrying                           sending     the target that is claimed is in another cell
+    sending                                       preparing   its cell has room for the move, and is told
+    sending                                       retrying    its cell did not answer in time
+    preparing                                     sending     its cell has no room for the move now
+    sending                                       restarting, returning  as preparing
     restarting                                    returning   the source has started its guest again
     returning                                     failed      the instance holds what it held before
     switched                                      reverting   a revert was asked for
@@ -26,13 +31,15 @@
 The source is the host that the instance leaves, with the attempt that built its guest; the target is the host
 that it goes to, with the next attempt. The instance's row is the source's until ``switched``, and from then
 on the target's.
+
+A move to another cell has a row in both, a half each: `roost.model.crossings` says how they go on together.
 """
 
 from typing import Final, Literal
 
 import msgspec
 
-from roost.model.instance import Instance, OrderKind, Requester
+from roost.model.instance import BuildAttempt, Instance, OrderKind, Requester
 from roost.model.service_version import ATTACHED_MOVES, ATTACHMENTS, MOVES
 from roost.model.spec import RequestSpec, Selection
 
@@ -42,6 +49,8 @@ and the instance has another flavor there. ``evacuate``: from a host that is dea
 
 REQUESTED: Final = "requested"
 """Accepted; the instance is locked. A conductor claims a target."""
+SENDING: Final = "sending"
+"""A target in another cell is claimed. A super conductor tells its cell, as soon as that has room."""
 PREPARING: Final = "preparing"
 """The target prepares a guest of the next attempt, and asks whether it may start it."""
 STOPPING: Final = "stopping"
@@ -70,6 +79,8 @@ UNDOING: Final = "undoing"
 """The instance runs on the source again. A conductor exchanges the claims of instance and move."""
 DISCARDING: Final = "discarding"
 """The target destroys its guest."""
+REFUSED: Final = "refused"
+"""Of an arriving half: the attempt on its target is over. A super conductor tells the cell of the source."""
 FREEING: Final = "freeing"
 """Nothing of the guest that was left is there; a conductor frees what the move holds."""
 
@@ -90,6 +101,15 @@ AT_REST: Final = "at-rest"
 """The source has said that its guest is stopped."""
 OFF: Final = "off"
 """The guest was stopped before the move began, as its user wants it: neither host starts it, now or later."""
+GIVEN_UP: Final = "given-up"
+"""The source was given up while a target in another cell may have started the guest."""
+
+Side = Literal["leaving", "arriving"]
+"""The halves of a move to another cell. ``leaving``: in the cell of the source, where the move is decided.
+``arriving``: in the cell of the target."""
+
+LEAVING: Final = "leaving"
+ARRIVING: Final = "arriving"
 
 ENDED: Final = (DONE, REVERTED, FAILED_MOVE, DELETED)
 """States of moves that are over."""
@@ -114,15 +134,15 @@ RESTING: Final = (
 """States in which the guest of the instance's row may be stopped, as the move has ordered it."""
 
 UNDER_WAY: Final = (
-    *(REQUESTED, *ON_TARGET, RETRYING, RESTARTING, RETURNING, SWITCHED, CLEANING),
-    *(REVERTING, RESUMING, CONTINUING, UNDOING, DISCARDING, FREEING),
+    *(REQUESTED, SENDING, *ON_TARGET, RETRYING, RESTARTING, RETURNING, SWITCHED, CLEANING),
+    *(REVERTING, RESUMING, CONTINUING, UNDOING, DISCARDING, REFUSED, FREEING),
 )
 """States of moves that have not ended."""
 
 SETTLED: Final = (CLEANING, DISCARDING, FREEING)
 """States in which a move only tidies up: its instance stays where it is, and may be stopped or started."""
 
-HOLDS_TARGET: Final = (*ON_TARGET, SWITCHED, CLEANING, REVERTING, RESUMING, CONTINUING)
+HOLDS_TARGET: Final = (SENDING, *ON_TARGET, SWITCHED, CLEANING, REVERTING, RESUMING, CONTINUING)
 """States in which the instance holds the target, and the move what the instance held on the source."""
 
 AT_SOURCE: Final[dict[str, OrderKind]] = {
@@ -184,6 +204,31 @@ class DeathProof(msgspec.Struct, frozen=True):
     store: str | None = None
 
 
+class TargetFailure(msgspec.Struct, frozen=True):
+    """The failure of an attempt on a target in another cell. ``retryable``: another host may be tried."""
+
+    reason: str
+    code: str | None = None
+    retryable: bool = True
+
+
+class Carried(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The facts of an instance that a half of a move has where its cell has no row of the instance.
+
+    ``instance``: as it was in the cell of the source. ``history``: its history there. ``attempts``: those
+    that have ended without a guest. ``epoch``: of the crossing: a fence of this epoch lets it in, a higher
+    one does not. ``failure``: of the last attempt on a target of the cell. ``store``: of the disks of the
+    source's guests, as of a proof.
+    """
+
+    instance: Instance
+    history: str = ""
+    attempts: tuple[BuildAttempt, ...] = ()
+    epoch: int = 0
+    failure: TargetFailure | None = None
+    store: str | None = None
+
+
 class Move(msgspec.Struct, frozen=True, kw_only=True):
     """A move of an instance, as the cell's database stores it.
 
@@ -200,6 +245,10 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     - ``ends_as``: `DONE` or `REVERTED`, once that is settled.
     - ``began``, ``changed_at``: seconds since the epoch.
     - ``owner``, ``owner_epoch``: as those of an instance.
+    - ``across``: the target may be in another cell.
+    - ``side``: the half that this is of a move to another cell, None of a move within a cell. ``other_cell``:
+      the name of the cell that may have the other half; None until a target there was told, or may have been.
+    - ``carried``: of an arriving half, and of a leaving one from when the instance has left.
     """
 
     uuid: str
@@ -223,6 +272,10 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     ends_as: str | None = None
     owner: str | None = None
     owner_epoch: int = 0
+    across: bool = False
+    side: Side | None = None
+    other_cell: str | None = None
+    carried: Carried | None = None
 
 
 _SOURCE_KEPT = (SWITCHED, CLEANING, REVERTING, CONTINUING, RESUMING)
@@ -231,11 +284,17 @@ _TARGET_LEFT = (*ON_TARGET, UNDOING, DISCARDING)
 """States in which the instance's row is the source's, and the target may have a guest."""
 
 
-def other_place(move: Move, attempt: int) -> MovePlace | None:
+def other_place(move: Move, attempt: int | None) -> MovePlace | None:
     """Return the place of a move that may have a guest beside the one of the instance's row; None: none.
 
-    ``attempt``: that of the instance's row.
+    ``attempt``: that of the instance's row; None: the cell has no row of the instance. Of a move to another
+    cell the place is in this cell.
     """
+    if move.side is not None:
+        here = attempt is None
+        if move.side == LEAVING:
+            return move.source if here and move.state == CLEANING else None
+        return move.target if here and move.state in ON_TARGET else None
     if move.state in _SOURCE_KEPT and attempt != move.source.attempt:
         return move.source
     if move.state in _TARGET_LEFT and move.target is not None and attempt != move.target.attempt:

@@ -9,13 +9,14 @@ rolling upgrade a feature stays off until the lowest version of all running proc
     4   agents stop guests and start them again, and a build may wait for its confirmation
     5   users stop and start their instances, and agents build guests that they do not start
     6   ports and accelerators follow instances that move
+    7   a move has a row in the cell of its source and in that of its target
 """
 
 from typing import Final
 
 import msgspec
 
-SERVICE_VERSION: Final = 6
+SERVICE_VERSION: Final = 7
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -31,5 +32,6 @@ WORDS: Final = Feature("operator-words", 3, "operators' words count when they ar
 MOVES: Final = Feature("moves", 4, "instances move between hosts")
 POWER: Final = Feature("power", 5, "instances are stopped and started")
 ATTACHED_MOVES: Final = Feature("attached-moves", 6, "instances with ports or accelerators move")
-FEATURES: Final = (ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES)
+CELL_MOVES: Final = Feature("cell-moves", 7, "instances move to other cells")
+FEATURES: Final = (ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES, CELL_MOVES)
 """The features that a process of an earlier version would silently ignore."""

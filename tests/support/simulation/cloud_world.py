@@ -13,6 +13,7 @@ from roost.conductor.backoff import CarryOptions
 from roost.conductor.history.timeline import actions_of
 from roost.conductor.instances.power import request_power
 from roost.conductor.instances.rebuild import request_rebuild
+from roost.conductor.moves.crossings import Crossings, carry_crossings
 from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
@@ -24,6 +25,7 @@ from roost.model.spec import Flavor
 from roost.process.context import Context
 from roost.state.api_database.audit import LEASE, read_audit_state, read_findings, read_repairs
 from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.crossings import read_crossings
 from roost.state.api_database.past import find_known
 from roost.state.api_database.tables import (
     SCHEMA,
@@ -33,6 +35,7 @@ from roost.state.api_database.tables import (
     instance_mappings,
 )
 from roost.state.cell_database.history import read_history
+from roost.state.cell_database.leaving_halves import find_halves
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.state.leases import Tenure, keep_lease, watch_leases
 from roost.storage import StorageError
@@ -76,6 +79,21 @@ KINDS = {
         seconds=50.0,
         deletes=0.3,
         moves=1.0,
+        unstoppable=0.1,
+    ),
+    "moves across cells": Kind(STORM, failing=0.2, deletes=0.2, moves=1.0, across=0.9, seconds=50.0),
+    "crossings under crashes": Kind(
+        PAUSES,
+        (
+            *("crash_super", "crash_super", "stop_super", "cut_off_super"),
+            *("crash", "crash_agent", "stop", "stop_agent", "cut_off", "cut_off_agent", "database_away"),
+        ),
+        9,
+        failing=0.2,
+        seconds=60.0,
+        deletes=0.3,
+        moves=1.0,
+        across=0.9,
         unstoppable=0.1,
     ),
     "deaths": Kind(
@@ -126,7 +144,7 @@ class Delete(Call[frozenset[str]], frozen=True):
 
 
 class Migrate(Call[Move | MoveRefused | None], frozen=True):
-    """An operator moves an instance. ``confirms``: without another word."""
+    """An operator moves an instance. ``confirms``: without another word. ``across``: to any cell."""
 
     uuid: str
     instance: str
@@ -135,6 +153,7 @@ class Migrate(Call[Move | MoveRefused | None], frozen=True):
     forced: bool = False
     flavor: Flavor | None = None
     evidence: str = ""
+    across: bool = False
 
 
 class Switch(Call[Instance | ChangeRefused | None], frozen=True):
@@ -217,7 +236,7 @@ class ConductorsService:
 
     async def _answer(self, context: Context, working: RequestWorker, question: Any) -> Any:
         match question:
-            case Migrate(uuid, instance, confirms, to_host, forced, flavor, evidence):
+            case Migrate(uuid, instance, confirms, to_host, forced, flavor, evidence, across):
                 return await self._moved(
                     request_move(
                         context,
@@ -230,6 +249,7 @@ class ConductorsService:
                         confirms=confirms,
                         flavor=flavor,
                         proof=DeathProof("operator", evidence, 0.0) if evidence else None,
+                        across=across,
                     )
                 )
             case Switch(instance, runs):
@@ -303,6 +323,8 @@ class CloudWorld(World):
         process.run("seeks", working.seek())
         process.run("deletes", working.carry_deletions())
         process.run("frees", working.free_late_claims())
+        crossings = Crossings(tenure, lambda: self.cells, self.move_limits)
+        process.run("carries crossings", carry_crossings(process.context, crossings))
         if self.drains:
             ready = empty_subjects(process.context, lambda: self.cells, self.move_limits, lambda _: True)
             process.run("empties", ready)
@@ -407,7 +429,10 @@ class CloudWorld(World):
             await context.sleep(random.choice((0.1, 3.0, 12.0)))
             move, confirms = f"move{number}-{uuid}", random.random() < 0.5
             flavor = random.choice((None, None, spec(random.choice((1, 2))).flavor))
-            answer = await self._ask_again(Migrate(move, uuid, confirms, flavor=flavor))
+            across = random.random() < self.kind.across
+            if across:
+                confirms, flavor = True, None
+            answer = await self._ask_again(Migrate(move, uuid, confirms, flavor=flavor, across=across))
             if isinstance(answer, Move) and random.random() < 0.2:
                 await context.sleep(random.choice((0.0, 0.1, 0.5, 2.0)))
                 await self._ask_again(Abort(move), tries=2)
@@ -450,6 +475,7 @@ class CloudWorld(World):
             uuid for cell in self.all_cells for uuid, row in self.rows(cell).items() if row.state == ERROR
         }
         late = self.placement.consumers().keys() - (cells.keys() - ended) - {FOREIGN}
+        late |= self.read("api", read_crossings()).keys()
         over = not requests and not deletions and not late and not self._user.running
         return over and super().settled()
 
@@ -489,6 +515,11 @@ class CloudWorld(World):
         cells, requests, deletions = self.read("api", Mapped())
         promise(not requests, f"requests are never finished: {requests}")
         promise(not deletions, f"deletions never end: {deletions}")
+        crossings = self.read("api", read_crossings())
+        promise(not crossings, f"crossings never end: {crossings}")
+        for cell in self.cells:
+            halves = self.read(f"cell/{cell}", find_halves())
+            promise(not halves, f"halves of moves are left in {cell}: {halves}")
         promise(cells.keys() == rows.keys(), f"mappings of {sorted(cells)}, rows of {sorted(rows)}")
         for name in (*self.cells, CELL0):
             for uuid in self.rows(name):

@@ -86,7 +86,7 @@ class Kind(NamedTuple):
     back to an earlier state, and what they lose may have been promised: only harm is checked for then.
     ``moves``: the share of instances that an operator moves, ``powers``: that a user stops and starts.
     ``unstoppable``: the share of guests that cannot
-    be stopped, or started again.
+    be stopped, or started again. ``across``: the share of these moves that may leave their cell.
     """
 
     weather: Weather = CALM
@@ -98,6 +98,7 @@ class Kind(NamedTuple):
     deletes: float = 0.4
     moves: float = 0.0
     powers: float = 0.0
+    across: float = 0.0
     unstoppable: float = 0.0
     fails_over: bool = False
 

@@ -14,7 +14,7 @@ from roost.conductor.context import PlacementContext
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.model.instance import ON_ITS_HOST, Instance
-from roost.model.move import Move
+from roost.model.move import ARRIVING, Move
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
 from roost.scheduler.selection.claim_result import one_line
@@ -182,7 +182,14 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
                 rows=rows,
                 nodes=tuple(sorted(concerned)),
                 is_past=uuid in past,
-                move=next((cell.moves[uuid] for cell in found.values() if uuid in cell.moves), None),
+                move=next(
+                    (
+                        move
+                        for cell in found.values()
+                        if (move := cell.moves.get(uuid)) is not None and move.side != ARRIVING
+                    ),
+                    None,
+                ),
                 guests=guests,
                 is_whole=not unread,
                 unfilled=tuple(sorted(_built_on(rows.values()) - roots.keys())),

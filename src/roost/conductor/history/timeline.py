@@ -83,6 +83,9 @@ class _Story:
         self._free: HistoryEvent | None = None
         self._host: Transition | None = None
         """The transition to the present attempt."""
+        crossed = next((each.cells for each in transitions if each.cells is not None), None)
+        self._cell = known.cell if crossed is None else crossed[0]
+        """The cell of the present attempt."""
         self._delete: InstanceAction | None = None
         self._move: InstanceAction | None = None
         """The move that is under way."""
@@ -207,6 +210,8 @@ class _Story:
         self._end_target(new.at, "failed", new.reason)
         event = self._there("move", new.at, attempt=new.attempt)
         event.host, event.node = new.host, new.node
+        if new.cells is not None:
+            event.cell = new.cells[1]
         move.events.append(event)
 
     def _end_move(self, new: Transition) -> None:
@@ -214,6 +219,7 @@ class _Story:
         moved = new.state == MOVED
         if moved:
             self._host = new
+            self._cell = self._cell if new.cells is None else new.cells[1]
             if (lost := self._loss()) is not None:
                 # Its host is dead; the instance runs elsewhere now.
                 _finish(lost, new.at, "success", lost.reason)
@@ -313,7 +319,7 @@ class _Story:
             self._delete = self._deletion(new.at)
         for event in self._delete.events:
             event.finished_at, event.result, event.reason = new.at, "success", new.reason
-        self._free = HistoryEvent(name="free", started_at=new.at, cell=self._known.cell)
+        self._free = HistoryEvent(name="free", started_at=new.at, cell=self._cell)
         self._delete.events.append(self._free)
 
     def _end_free(self, new: Transition) -> None:
@@ -326,7 +332,7 @@ class _Story:
         return HistoryEvent(
             name=name,  # type: ignore[arg-type]
             started_at=at,
-            cell=self._known.cell,
+            cell=self._cell,
             host=None if host is None else host.host,
             node=None if host is None else host.node,
             **facts,  # type: ignore[arg-type]

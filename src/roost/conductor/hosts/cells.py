@@ -25,6 +25,7 @@ from roost.state.api_database.cell_mappings import (
     mapped_cells,
     section_of,
 )
+from roost.state.api_database.drains import DrainWord, find_drain_word
 from roost.state.api_database.event_types import CloudEvent, EventKind
 from roost.state.api_database.events import with_events
 from roost.state.api_database.host_mappings import CellInUse, CellUnavailable, NoSuchCell
@@ -33,6 +34,7 @@ from roost.state.api_database.open_cells import OpenCells, ask_cell
 from roost.state.api_database.operator_words import withdraw_words
 from roost.state.api_database.tables import cell_mappings, host_mappings, instance_mappings
 from roost.state.cell_database import Cell
+from roost.state.cell_database.departures import DrainProgress, describe_drain
 from roost.state.cell_database.disabled import Word, read_word_of_cell
 from roost.state.cell_database.host_work import SESSION
 from roost.state.cell_database.hosts import hosts_after
@@ -217,9 +219,16 @@ class CellRegistry:
         return added
 
     async def enable(
-        self, name: str, enabled: bool, reason: str | None = None, by: Requester | None = None
+        self,
+        name: str,
+        enabled: bool,
+        reason: str | None = None,
+        by: Requester | None = None,
+        moves: bool = False,
     ) -> SeenCell:
-        """Enable or disable a cell for new instances. Its instances stay. ``by``: the requester.
+        """Enable or disable a cell for new instances. ``by``: the requester.
+
+        ``moves``: the instances of a disabled cell are moved to other cells, else they stay.
 
         Raises:
             NoSuchCell: there is none.
@@ -229,8 +238,14 @@ class CellRegistry:
         if name == CELL0:
             raise Conflict("cell0 has no hosts: it keeps what could not be placed")
         await self._cell(name)
-        await self._words.say(Subject(name), enabled, reason, by)
+        await self._words.say(Subject(name), enabled, reason, by, moves)
         return await self.find(name)
+
+    async def progress(self, name: str) -> tuple[Subject, DrainWord, DrainProgress]:
+        """Return how far a cell is emptied. Raises `NoSuchCell`, `CellUnavailable`."""
+        cell, subject = await self._cell(name), Subject(name)
+        word = await self._api.read(find_drain_word(subject))
+        return subject, word, await cell.read(describe_drain(subject, word.since))
 
     async def remove(self, name: str, by: Requester | None = None) -> None:
         """Remove a cell without hosts and instances. Its database stays as it is. ``by``: the requester.

@@ -31,10 +31,13 @@ from roost.conductor.hosts.types import (
     WantedHosts,
     WantedMove,
 )
-from roost.conductor.hosts.watch import UNKNOWN, ServiceWatch, held_back_by
+from roost.conductor.hosts.watch import UNKNOWN, ServiceWatch, check_feature, held_back_by
 from roost.conductor.requester import owner_of, requester_of
-from roost.model.service_version import FEATURES, MOVES
+from roost.model.operator_word import Subject
+from roost.model.service_version import CELL_MOVES, FEATURES, MOVES, Feature
 from roost.placement.interface import Provider
+from roost.state.api_database.drains import DrainWord
+from roost.state.cell_database.departures import DrainProgress
 from roost.state.cell_database.hosts import CellNode
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
@@ -104,14 +107,16 @@ async def change_host(service: HostService, req: Request, resp: Response, host: 
 
 async def show_host_drain(service: HostService, req: Request, resp: Response, host: str) -> ShownDrain:
     """Show how far a host is emptied: instances that are left, that move, and that cannot move, and why."""
-    return await _drain(service, req, host, "")
+    query: HostQuery = req.query
+    return _drain(service, *(await service.hosts.progress(host, cell=query.cell)))
 
 
 async def show_node_drain(
     service: HostService, req: Request, resp: Response, host: str, node: str
 ) -> ShownDrain:
     """Show how far a node is emptied, as of a host."""
-    return await _drain(service, req, host, node)
+    query: HostQuery = req.query
+    return _drain(service, *(await service.hosts.progress(host, node, query.cell)))
 
 
 async def move_host(service: HostService, req: Request, resp: Response, host: str) -> AddedHost:
@@ -232,11 +237,20 @@ async def show_cell(service: HostService, req: Request, resp: Response, name: st
 
 
 async def change_cell(service: HostService, req: Request, resp: Response, name: str) -> ShownCell:
-    """Enable a cell, or disable it: its hosts get no new instances, and their instances stay."""
+    """Enable a cell, or disable it: its hosts get no new instances, and their instances stay.
+
+    With `move` they are moved to hosts of other cells: `GET /v1/cells/{name}/drain` shows how far.
+    """
     change: Enabling = req.body
     if change.move:
-        raise BadRequest("instances cannot move to another cell yet: move them from single hosts of the cell")
-    return _cell(await service.cells.enable(name, change.enabled, change.reason, requester_of(req)))
+        check_feature(service.watch, CELL_MOVES)
+    by = requester_of(req)
+    return _cell(await service.cells.enable(name, change.enabled, change.reason, by, moves=change.move))
+
+
+async def show_cell_drain(service: HostService, req: Request, resp: Response, name: str) -> ShownDrain:
+    """Show how far a cell is emptied: instances that are left, that move, and that cannot move, and why."""
+    return _drain(service, *(await service.cells.progress(name)), feature=CELL_MOVES)
 
 
 async def remove_cell(service: HostService, req: Request, resp: Response, name: str) -> None:
@@ -244,13 +258,13 @@ async def remove_cell(service: HostService, req: Request, resp: Response, name: 
     await service.cells.remove(name, requester_of(req))
 
 
-async def _drain(service: HostService, req: Request, host: str, node: str) -> ShownDrain:
-    query: HostQuery = req.query
-    subject, word, progress = await service.hosts.progress(host, node, query.cell)
+def _drain(
+    service: HostService, subject: Subject, word: DrainWord, progress: DrainProgress, feature: Feature = MOVES
+) -> ShownDrain:
     return ShownDrain(
-        host=host,
+        host=subject.host or None,
         cell=subject.cell,
-        node=node or None,
+        node=subject.node or None,
         enabled=word.enabled,
         move=word.moves,
         left=progress.left,
@@ -261,7 +275,7 @@ async def _drain(service: HostService, req: Request, host: str, node: str) -> Sh
         staying=[
             ShownStaying(each.instance, each.state, each.reason, each.tries) for each in progress.staying
         ],
-        held_back_by=len(held_back_by(service.watch, MOVES)),
+        held_back_by=len(held_back_by(service.watch, feature)),
     )
 
 

@@ -19,6 +19,7 @@ from roost.conductor.hosts.handlers import (
     remove_node,
     renew_token,
     show_cell,
+    show_cell_drain,
     show_host,
     show_host_drain,
     show_node_drain,
@@ -186,6 +187,13 @@ HOST_OPERATIONS: Final = (
     ),
     Operation("GET", CELLS, Rule("conductor:cells:list"), list_cells, answer=CellList),
     Operation("GET", f"{CELLS}/{{name}}", Rule("conductor:cells:show"), show_cell, answer=ShownCell),
+    Operation(
+        "GET",
+        f"{CELLS}/{{name}}/drain",
+        Rule("conductor:cells:show"),
+        show_cell_drain,
+        answer=ShownDrain,
+    ),
     Operation(
         "PUT",
         f"{CELLS}/{{name}}",

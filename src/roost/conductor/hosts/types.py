@@ -77,7 +77,7 @@ class ShownStaying(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ShownDrain(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The progress of a drain of a host or node.
+    """The progress of a drain of a host or node, or of a whole cell. `host` is null of a cell.
 
     `enabled`: it has new instances, and is not drained. `move`: its instances are moved away, else they stay.
     `left`: instances that are there; moves that have not ended count. `moving`: moves that are under way.
@@ -87,7 +87,7 @@ class ShownDrain(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     begins.
     """
 
-    host: str
+    host: str | None
     cell: str
     node: str | None
     enabled: bool

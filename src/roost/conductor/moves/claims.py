@@ -243,6 +243,7 @@ async def _take(
         run=run,
         at=context.clock(),
         limits=work.limits,
+        cells=None if selection.cell == work.cell else (work.cell, selection.cell),
     )
     return await context.write(work.database, take) is not None
 
@@ -304,7 +305,7 @@ _STEPS: Mapping[str, Callable[[CellConductorContext, MoveQueue, Move], Awaitable
 
 
 def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> RequestSpec:
-    """Return the request spec by which a move looks for a target in a cell. ``without``: hosts left out.
+    """Return the request spec by which a move from a cell looks for a target. ``without``: hosts left out.
 
     A host that was forced when the instance was created does not bind its moves, and one that is forced now
     binds this move alone. Members of its server group
@@ -313,7 +314,9 @@ def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> Reques
     spec, before = move.spec, move.spec.requested_destination
     destination = RequestedDestination(
         host=None if move.forced else move.to_host,
-        cell=cell,
+        # A host that is asked for by name may be in any cell; otherwise hosts of this one are preferred.
+        cell=None if move.across and move.to_host is not None else cell,
+        allow_cross_cell_move=move.across,
         aggregates=() if before is None else before.aggregates,
         forbidden_aggregates=frozenset() if before is None else before.forbidden_aggregates,
     )

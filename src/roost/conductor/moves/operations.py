@@ -29,9 +29,9 @@ from roost.conductor.moves.views import MoveViews
 from roost.conductor.neighbours import Neighbours
 from roost.conductor.requester import owner_of, requester_of
 from roost.conductor.super_conductor import SuperConductor
-from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
+from roost.model.move import ARRIVING, DeathProof, Move, MoveKind, MoveRefused
 from roost.model.request import RequestGroup
-from roost.model.service_version import ATTACHED_MOVES, MOVES
+from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES
 from roost.model.spec import Flavor
 from roost.state.api_database.host_mappings import NoSuchHost
 from roost.state.api_database.request_reads import Requests
@@ -68,7 +68,7 @@ class MoveService(ShowsInstances, Protocol):
 
 
 async def migrate_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
-    """Have an instance move to another host of its cell. The move is durable when it is answered.
+    """Have an instance move to another host of its cell, or of any. It is durable when it is answered.
 
     The guest is stopped on its host and started on the other one. Without one, or if no host can take the
     instance, it stays where it is and runs on.
@@ -78,7 +78,8 @@ async def migrate_instance(service: MoveService, req: Request, resp: Response, u
     move that the first one began, even if the answer was never stored.
     """
     wanted: WantedMigration = req.body
-    return await _begin(service, req, uuid, "migrate", wanted, confirms=wanted.confirm)
+    across = wanted.any_cell
+    return await _begin(service, req, uuid, "migrate", wanted, confirms=wanted.confirm, across=across)
 
 
 async def resize_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
@@ -151,8 +152,9 @@ async def _begin(
     flavor: Flavor | None = None,
     groups: tuple[RequestGroup, ...] | None = None,
     proof: DeathProof | None = None,
+    across: bool = False,
 ) -> ShownMove:
-    """Begin a move."""
+    """Begin a move. ``across``: the target may be in another cell."""
     mapping = await service.requests.mapping(uuid)
     if mapping is None or mapping.cell is None or not await is_reachable(service, req, mapping):
         raise NotFound(f"no instance {uuid} in a cell")
@@ -160,9 +162,9 @@ async def _begin(
     name = str(uuids.uuid4()) if key is None else key.uuid(f"move/{key.request}")
     begun = None if key is None else await find_move(context, (mapping.cell,), name)
     if begun is None:
-        check_feature(service.watch, MOVES)
+        check_feature(service.watch, CELL_MOVES if across else MOVES)
         if wanted.host is not None:
-            await _check_target(service, wanted.host, mapping.cell)
+            await _check_target(service, wanted.host, mapping.cell, across)
     asked = await request_move(
         context,
         uuid=name,
@@ -176,22 +178,25 @@ async def _begin(
         proof=proof,
         groups=groups,
         attached=not held_back_by(service.watch, ATTACHED_MOVES),
+        across=across,
     )
     if asked is None:
         raise NotFound(f"no instance {uuid}")
     return _answered(mapping.cell, asked)
 
 
-async def _check_target(service: MoveService, host: str, cell: str) -> None:
+async def _check_target(service: MoveService, host: str, cell: str, across: bool) -> None:
     """Check a host that is asked for. One whose cell cannot be asked is not judged: nothing begins there.
 
-    Raises `BadRequest`: the cell of the instance does not have it, or an operator has disabled it. That is
-    no filter's judgement, so forcing does not lift it.
+    ``across``: it may be in another cell than the instance's. Raises `BadRequest`: it may not and is, there
+    is no such host, or an operator has disabled it. That is no filter's judgement, so forcing does not lift
+    it.
     """
     try:
-        located = await service.hosts.lookup.find(host, cell)
+        located = await service.hosts.lookup.find(host, None if across else cell)
     except NoSuchHost:
-        raise BadRequest(f"host {host!r} is not in cell {cell}, which has the instance") from None
+        where = "in no cell" if across else f"not in cell {cell}, which has the instance"
+        raise BadRequest(f"host {host!r} is {where}") from None
     if located.described is not None and not located.described.enabled:
         why = "" if located.described.reason is None else f": {located.described.reason}"
         raise BadRequest(f"host {host!r} is disabled{why}")
@@ -244,7 +249,8 @@ def _answered(cell: str, done: Move | MoveRefused | None) -> ShownMove:
         raise NotFound("the move is gone")
     if isinstance(done, MoveRefused):
         raise Conflict(done.reason)
-    return shown_move(cell, done)
+    # The cell of an instance that has moved to another one by the same request has the other half.
+    return shown_move(done.other_cell or cell if done.side == ARRIVING else cell, done)
 
 
 MOST_OF_HOST: Final = 10_000
@@ -255,14 +261,27 @@ _ONE: Final = f"{PATH}/{{uuid}}"
 
 MOVE_RULES: Final = {
     f"conductor:moves:{verb}": ADMIN
-    for verb in ("create", "evacuate", "forced_host", "list", "show", "confirm", "revert", "abort")
+    for verb in (
+        "create",
+        "evacuate",
+        "forced_host",
+        "any_cell",
+        "list",
+        "show",
+        "confirm",
+        "revert",
+        "abort",
+    )
 }
 """The policy rules as they are without a policy file. Source: Nova's, of migrations."""
 
 
 def _rules_of(wanted: WantedMigration | WantedResize | WantedEvacuation) -> list[str]:
     """Return the further rules that must allow a move."""
-    return ["conductor:moves:forced_host"] if wanted.force else []
+    rules = ["conductor:moves:forced_host"] if wanted.force else []
+    if isinstance(wanted, WantedMigration) and wanted.any_cell:
+        rules.append("conductor:moves:any_cell")
+    return rules
 
 
 def _rule(verb: str) -> Rule:

@@ -7,7 +7,7 @@ request in the API database that is handed to the cell later: its instance canno
 from collections.abc import Collection
 
 from roost.model.instance import Requester
-from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
+from roost.model.move import ARRIVING, DeathProof, Move, MoveKind, MoveRefused
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestSpec
 from roost.process.context import Context
@@ -33,12 +33,14 @@ async def request_move(
     proof: DeathProof | None = None,
     groups: tuple[RequestGroup, ...] | None = None,
     attached: bool = True,
+    across: bool = False,
 ) -> Move | MoveRefused | None:
     """Accept the move of an instance; None: it is unknown, in no cell yet, or deleted.
 
     ``uuid``: drawn for the move; a repeated call has the same. ``forced``: no filter evaluates
     ``to_host``. ``flavor``: the new one of a resize. ``proof``: that the host is dead, of an evacuation.
-    ``groups`` and ``attached``: see `begin_move`. Raises `StorageError`.
+    ``groups`` and ``attached``: see `begin_move`. ``across``: the target may be in another cell. Raises
+    `StorageError`.
     """
     mapping = (await context.read(API, find_mappings((instance,)))).get(instance)
     if mapping is None or mapping.cell is None or mapping.deleted:
@@ -56,6 +58,7 @@ async def request_move(
         proof=proof,
         groups=groups,
         attached=attached,
+        across=across,
     )
     return await context.write(f"cell/{mapping.cell}", begin)
 
@@ -89,7 +92,7 @@ async def find_move(context: Context, cells: Collection[str], uuid: str) -> tupl
         except StorageError as error:
             silent = error
             continue
-        if found is not None:
+        if found is not None and found.side != ARRIVING:
             return cell, found
     if silent is not None:
         raise silent

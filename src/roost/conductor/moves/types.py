@@ -22,15 +22,19 @@ class WantedMigration(msgspec.Struct, forbid_unknown_fields=True):
 
     `host`: the target; without it the scheduler chooses one. `force`: no filter evaluates `host`, which has
     to have room nevertheless. `confirm`: the migration is confirmed as soon as the instance runs on the
-    target. With false it waits until it is confirmed or reverted.
+    target. With false it waits until it is confirmed or reverted. `any_cell`: the target may be in another
+    cell; hosts of the instance's cell are preferred. Such a migration cannot be reverted.
     """
 
     host: _Name | None = None
     force: bool = False
     confirm: bool = True
+    any_cell: bool = False
 
     def __post_init__(self) -> None:
         _check_force(self)
+        if self.any_cell and not self.confirm:
+            raise ValueError("any_cell needs confirm: a move to another cell cannot be reverted")
 
 
 class WantedResize(msgspec.Struct, forbid_unknown_fields=True):
@@ -117,6 +121,7 @@ class ShownMove(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     - `source_host` is the host that the instance leaves, `target_host` the one that it goes to, null until
       one is claimed; the nodes are their root providers. `requested_host`: the target that was asked for, if
       any. `forced`: no filter evaluates it.
+    - `cell` is the source's, `target_cell` the target's. `any_cell`: the target may be in another one.
     - `attempt`: the number of the attempt on the target, as those of the instance; null until one is claimed.
     - `confirm`: it is confirmed as soon as the instance runs on the target.
     - `flavor`: the name of the instance's flavor on the target.
@@ -140,6 +145,8 @@ class ShownMove(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     target_node: str | None
     requested_host: str | None
     forced: bool
+    target_cell: str | None
+    any_cell: bool
     attempt: int | None
     confirm: bool
     flavor: str
@@ -205,6 +212,8 @@ def shown_move(cell: str, move: Move) -> ShownMove:
         target_node=None if move.target is None else move.target.node,
         requested_host=move.to_host,
         forced=move.forced,
+        target_cell=None if move.target is None else move.target.selection.cell,
+        any_cell=move.across,
         attempt=None if move.target is None else move.target.attempt,
         confirm=move.confirms,
         flavor=move.spec.flavor.name,
@@ -231,6 +240,7 @@ _HIDDEN = (
     "target_host",
     "target_node",
     "requested_host",
+    "target_cell",
     "evidence",
     "reason",
     "user_id",

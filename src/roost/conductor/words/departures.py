@@ -139,7 +139,7 @@ async def _ask_in(
                 if await _ask(context, database, drain, each, times, attached):
                     of_hosts[each.host] += 1
                     room -= 1
-            is_busy = is_busy or of_hosts[drain.subject.host] > 0
+            is_busy = is_busy or (of_hosts[drain.subject.host] if drain.subject.host else counts.in_cell) > 0
             if room <= 0:
                 break
     except StorageError as error:
@@ -169,6 +169,8 @@ async def _ask(
         by=by,
         at=context.clock(),
         attached=attached,
+        # Its own cell takes nothing.
+        across=not drain.subject.host,
     )
     asked = await context.write(database, begin)
     if isinstance(asked, MoveRefused):

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import Instance, Requester
+from roost.state.api_database.crossings import forget_crossings
 from roost.state.api_database.past import columns_of, keep_past, note_late_claims
 from roost.state.api_database.server_groups import remove_members
 from roost.state.api_database.tables import instance_deletions, instance_mappings
@@ -196,6 +197,7 @@ def forget_instances(connection: Connection, uuids: tuple[str, ...], at: float) 
         note_late_claims(connection.execute(_OVERTAKEN, {"some": some}).scalars().all())(connection)
         for forget in _FORGET:
             connection.execute(forget, {"some": some})
+        forget_crossings(connection, some)
 
 
 # Mappings of earlier versions

@@ -129,6 +129,22 @@ instance_deletions = sa.Table(
     **EXACT,
 )
 
+crossings = sa.Table(
+    # The moves from one cell to another that are under way: see `roost.state.api_database.crossings`. While
+    # there is one, its instance may be in both cells.
+    "crossings",
+    metadata,
+    sa.Column("move", sa.String(36), primary_key=True),
+    sa.Column("instance_uuid", sa.String(36), nullable=False),
+    sa.Column("source", NAME, nullable=False),
+    sa.Column("target", NAME, nullable=False),
+    # Of the mapping from the begin of the crossing on: it lets the instance into the cell of the target.
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("owner", sa.String(36)),
+    sa.Index("crossings_by_instance", "instance_uuid"),
+    **EXACT,
+)
+
 past_mappings = sa.Table(
     # Facts of mappings and deletions of instances of which nothing is left, kept for a time: see
     # `roost.state.api_database.past`.

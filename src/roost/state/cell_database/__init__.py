@@ -22,6 +22,9 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     move_limits     limits of moves at once, and the moves that may begin
     move_reports    reports of hosts on moves, and their time limits
     move_orders     the work of hosts by moves
+    move_halves     halves of moves to other cells of which the cell has no row of the instance
+    leaving_halves  the half in the source's cell, as a super conductor takes it on
+    arriving_halves the half in the target's cell
     departures      instances that are to leave a drained subject by moves
     move_rows       conversions between rows of moves and values
     deletions       deletion, destruction on the host, instances given up, removal

@@ -11,12 +11,21 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ACTIVE, IN_PLACE, UNSETTLED
-from roost.model.move import CLEANING, DONE, ENDED, FAILED_MOVE, SWITCHED, UNDER_WAY
+from roost.model.move import (
+    ARRIVING,
+    CLEANING,
+    DONE,
+    ENDED,
+    FAILED_MOVE,
+    SWITCHED,
+    UNDER_WAY,
+    has_attachments,
+)
 from roost.model.operator_word import Subject
 from roost.state.cell_database.instance_search import PLACED, count_remaining
 from roost.state.cell_database.move_limits import MoveCounts, MoveLimits, count_moves
-from roost.state.cell_database.move_rows import MOVES, move_of
-from roost.state.cell_database.moves import refusal_of
+from roost.state.cell_database.move_rows import MOVES, SOURCE, is_here, move_of
+from roost.state.cell_database.moves import STAYS_IN_CELL, refusal_of
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, moves
 from roost.storage import in_batches, one_of_constants, transaction
@@ -120,6 +129,8 @@ def describe_drain(connection: Connection, subject: Subject, since: float) -> Dr
         instance = instance_of(row)
         failed = failures.get((instance.uuid, instance.attempt), [])
         reason = refusal_of(instance) if instance.state in IN_PLACE else instance.reason
+        if not subject.host and instance.spec is not None and has_attachments(instance.spec):
+            reason = reason or STAYS_IN_CELL
         if instance.state in UNSETTLED:
             reason = None
         elif instance.state in IN_PLACE and reason is None:
@@ -143,7 +154,8 @@ def _locked(connection: Connection, subject: Subject) -> list[StayingInstance]:
             why = f"move {row.uuid} waits to be confirmed or reverted"
             if row.state == CLEANING:
                 why = f"move {row.uuid} waits for host {row.source_host} to destroy what it had"
-            if row.source_host != subject.host and row.state in (SWITCHED, CLEANING):
+            comes = row.source_host != subject.host if subject.host else row.side == ARRIVING
+            if comes and row.state in (SWITCHED, CLEANING):
                 found.append(StayingInstance(row.instance_uuid, rows[row.uuid].state, why, 0))
     return found
 
@@ -186,4 +198,4 @@ def _on(subject: Subject) -> list[sa.ColumnElement[bool]]:
 
 def _from(subject: Subject) -> list[sa.ColumnElement[bool]]:
     """Return the condition that a move is from a subject, or from another node of its host."""
-    return [moves.c.source_host == subject.host] if subject.host else []
+    return [is_here(SOURCE), *([moves.c.source_host == subject.host] if subject.host else [])]

@@ -14,8 +14,9 @@ from roost.model.instance import (
     BuildAttempt,
     Instance,
 )
-from roost.model.move import REQUESTED, RETRYING
+from roost.model.move import REQUESTED, RETRYING, SENDING
 from roost.model.operator_word import Subject
+from roost.state.cell_database.move_halves import OF_HALVES
 from roost.state.cell_database.move_orders import guests_of_moves
 from roost.state.cell_database.rows import INSTANCES, attempt_of, instance_of
 from roost.state.cell_database.tables import build_attempts, instances, moves
@@ -134,7 +135,7 @@ def count_remaining(connection: Connection, subjects: tuple[Subject, ...]) -> Re
                 if subject.node in ("", guest.node):
                     found[subject] += 1
     for subject in subjects:
-        if not subject.host and (number := connection.execute(_OF_CELL).scalar_one()):
+        if not subject.host and (number := sum(connection.execute(_OF_CELL).scalars())):
             found[subject] = number
     moving = [each for each in connection.execute(_MOVING).scalars() if each is not None]
     return Remaining(dict(found), min(moving, default=None))
@@ -147,8 +148,14 @@ _ON_HOSTS = (
     .where(_THERE, one_of(instances.c.host, "hosts"))
     .group_by(instances.c.host, instances.c.node)
 )
-_OF_CELL = sa.select(_NUMBER).where(_THERE, instances.c.host.is_not(None))
+_OF_CELL = sa.union_all(
+    sa.select(_NUMBER).where(_THERE, instances.c.host.is_not(None)),
+    # Of instances that are on their way to another cell or from one, and have no row here.
+    sa.select(_NUMBER).select_from(moves).where(*OF_HALVES),
+)
 _MOVING = sa.union_all(
     sa.select(sa.func.min(instances.c.changed_at)).where(instances.c.state == FAILED),
-    sa.select(sa.func.min(moves.c.changed_at)).where(one_of_constants(moves.c.state, (REQUESTED, RETRYING))),
+    sa.select(sa.func.min(moves.c.changed_at)).where(
+        one_of_constants(moves.c.state, (REQUESTED, SENDING, RETRYING))
+    ),
 )

@@ -125,9 +125,19 @@ def enter(
 
 
 def tell_instance(
-    connection: Connection, move: Move, at: float, told: str, place: MovePlace, reason: str | None = None
+    connection: Connection,
+    move: Move,
+    at: float,
+    told: str,
+    place: MovePlace,
+    reason: str | None = None,
+    *,
+    cells: tuple[str, str] | None = None,
 ) -> None:
-    """Add a transition to the history of the instance of a move, which is locked."""
+    """Add a transition to the history of the instance of a move, which is locked.
+
+    ``cells``: those of source and target, of a move to another cell.
+    """
     told_line = transition_line(
         Transition(
             state=told,
@@ -139,6 +149,7 @@ def tell_instance(
             reason=reason,
             by=move.by if told in (MOVING, NOT_MOVED) else None,
             kind=move.kind if told in OF_MOVES else None,
+            cells=cells,
         )
     )
     of_it = instances.c.uuid == move.instance
@@ -230,7 +241,7 @@ def send_back(connection: Connection, rows: Collection[Row], at: float, reason: 
     and nobody waits for it. Returns the instances that go back.
     """
     back = set()
-    for move, row in _locked_moves_of(connection, rows):
+    for move, row in locked_moves_of(connection, rows):
         if move.state in _KEPT_FOR_IT and move.target is not None and row.attempt == move.target.attempt:
             give_orders([DestroyOrder(row.uuid, row.attempt, row.host)], at)(connection)
             keep_end(connection, move, reason, REVERTED, at)
@@ -280,7 +291,7 @@ def end_moves_of(connection: Connection, rows: Collection[Row], at: float, reaso
     stay locked by their moves, whose claims are freed with theirs.
     """
     given = []
-    for move, row in _locked_moves_of(connection, rows):
+    for move, row in locked_moves_of(connection, rows):
         if move.state in ENDED:
             continue
         other = other_place(move, row.attempt)
@@ -290,7 +301,7 @@ def end_moves_of(connection: Connection, rows: Collection[Row], at: float, reaso
     give_orders(given, at)(connection)
 
 
-def _locked_moves_of(connection: Connection, rows: Collection[Row]) -> list[tuple[Move, Row]]:
+def locked_moves_of(connection: Connection, rows: Collection[Row]) -> list[tuple[Move, Row]]:
     """Lock the moves of some rows of instances; returns each with its row."""
     of_moves = {row.move: row for row in rows if row.move is not None}
     return [

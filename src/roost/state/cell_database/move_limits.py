@@ -6,6 +6,8 @@ transaction that lets a move begin, or gives it a target, changes one row of the
 two conductors at the same moment do not exceed a limit together, whichever nodes of a cluster of databases
 they write to.
 
+Of a move to another cell each cell counts its own host.
+
 A move begins before that, when a conductor takes it for the first time, which its row tells by an owner. Not
 more begin from a host than may be under way; but a move that looks for a target makes no host busy for
 others. Otherwise two hosts whose moves wait for each other would wait for ever. For the same reason a move
@@ -20,7 +22,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.move import LIMITED, ON_TARGET, REQUESTED, Move, MoveKind
+from roost.model.move import ARRIVING, LEAVING, LIMITED, ON_TARGET, REQUESTED, SENDING, Move, MoveKind
 from roost.process.options import OptionStruct, option
 from roost.state.cell_database.move_changes import give_owner
 from roost.state.cell_database.move_rows import NAMED_MOVES, move_of
@@ -77,20 +79,29 @@ def count_moves(connection: Connection, counted: Counted = "placed", but: str = 
     of_hosts: Counter[str] = Counter()
     rows = [row for row in connection.execute(_COUNTED[counted]) if row.uuid != but]
     for row in rows:
-        if row.kind != EVACUATION:
+        if row.kind != EVACUATION and row.side != ARRIVING:
             of_hosts[row.source_host] += 1
-        if row.state in ON_TARGET:
+        if row.state in ON_TARGET and row.side != LEAVING:
             of_hosts[row.target_host] += 1
     evacuations = sum(row.kind == EVACUATION for row in rows)
     return MoveCounts(of_hosts, len(rows) - evacuations, evacuations)
 
 
-def may_have_target(connection: Connection, move: Move, host: str, limits: MoveLimits) -> bool:
-    """Return whether a move may be under way from its source to a host, beside the others."""
+def may_have_target(connection: Connection, move: Move, host: str | None, limits: MoveLimits) -> bool:
+    """Return whether a move may be under way from its source to a host, beside the others.
+
+    ``host``: None: it is in another cell.
+    """
     hold_limits(connection)
+    return has_room(connection, move, host, limits)
+
+
+def has_room(connection: Connection, move: Move, host: str | None, limits: MoveLimits) -> bool:
+    """Return whether the limits allow a move from its source to a host. ``host``: None: it is in another
+    cell."""
     counts = count_moves("placed", move.uuid)(connection)
     full = counts.full_hosts(limits)
-    loads_source = move.kind != EVACUATION and move.source.host in full
+    loads_source = move.kind != EVACUATION and move.side != ARRIVING and move.source.host in full
     in_cell = counts.evacuations if move.kind == EVACUATION else counts.in_cell
     return in_cell < limits.per_cell and host not in full and not loads_source
 
@@ -133,8 +144,10 @@ def hold_limits(connection: Connection) -> None:
 
 
 _IS_WAITING = moves.c.state == REQUESTED, moves.c.owner.is_(None)
-_ROWS = sa.select(moves.c.uuid, moves.c.kind, moves.c.state, moves.c.source_host, moves.c.target_host)
-_ASKED = _ROWS.where(one_of_constants(moves.c.state, (REQUESTED, *LIMITED)))
+_ROWS = sa.select(
+    moves.c.uuid, moves.c.kind, moves.c.state, moves.c.source_host, moves.c.target_host, moves.c.side
+)
+_ASKED = _ROWS.where(one_of_constants(moves.c.state, (REQUESTED, SENDING, *LIMITED)))
 _COUNTED: Mapping[Counted, sa.Select[Any]] = {
     "placed": _ROWS.where(one_of_constants(moves.c.state, LIMITED)),
     "begun": _ASKED.where(sa.not_(sa.and_(*_IS_WAITING))),

@@ -24,7 +24,7 @@ from roost.model.move import (
     finds_disks,
     other_place,
 )
-from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, TARGET, move_of
+from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, TARGET, is_here, move_of
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, moves
 from roost.storage import in_batches, one_of, one_of_constants
@@ -58,7 +58,7 @@ def _keys(side: str) -> sa.Select[tuple[str, int, str, str, str, str]]:
         moves.c.state,
         sa.literal_column(f"'{side}'"),
         moves.c.uuid,
-    ).where(one_of_constants(moves.c.state, AT_SOURCE if side == SOURCE else AT_TARGET))
+    ).where(one_of_constants(moves.c.state, AT_SOURCE if side == SOURCE else AT_TARGET), is_here(side))
 
 
 KEYS = (_keys(SOURCE), _keys(TARGET))
@@ -94,7 +94,7 @@ def read_move_work(connection: Connection, keys: Iterable[MoveKey]) -> dict[str,
     ]
     rows = _instances_of(connection, under_way)
     for move in under_way:
-        instance = rows.get(move.instance)
+        instance = rows.get(move.instance) or _carried(move)
         if instance is None:
             continue
         for place, at in ((move.source, AT_SOURCE), (move.target, AT_TARGET)):
@@ -108,6 +108,11 @@ def read_move_work(connection: Connection, keys: Iterable[MoveKey]) -> dict[str,
                 over = (move.target or move.source).attempt
                 found.setdefault(place.host, []).append(MoveWork(kind, known, over))
     return found
+
+
+def _carried(move: Move) -> Instance | None:
+    """Return the instance of a half of a move, of which the cell has no row."""
+    return None if move.carried is None else move.carried.instance
 
 
 def _instances_of(connection: Connection, found: Iterable[Move]) -> dict[str, Instance]:
@@ -138,7 +143,8 @@ def guests_of_moves(connection: Connection, hosts: Collection[str]) -> list[tupl
     wanted = {*hosts}
     for move in there:
         instance = rows.get(move.instance)
-        other = None if instance is None else other_place(move, instance.attempt)
+        other = other_place(move, None if instance is None else instance.attempt)
+        instance = instance or _carried(move)
         if instance is not None and other is not None and other.host in wanted:
             found.append((other.host, msgspec.structs.replace(at_place(instance, other), state=ASSIGNED)))
     return found

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from roost.model import record
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.model.move import (
+    ARRIVING,
     AT_REST,
     AT_SOURCE,
     AT_TARGET,
@@ -22,10 +23,12 @@ from roost.model.move import (
     DONE,
     FAILED_MOVE,
     FREEING,
+    LEAVING,
     OFF,
     ON_TARGET,
     ORDERED,
     PREPARING,
+    REFUSED,
     REQUESTED,
     RESTARTING,
     RESUMING,
@@ -33,6 +36,8 @@ from roost.model.move import (
     RETURNING,
     REVERTED,
     REVERTING,
+    RUNS,
+    SENDING,
     STARTING,
     STOPPED,
     STOPPING,
@@ -41,6 +46,7 @@ from roost.model.move import (
     Move,
     MoveRefused,
     MoveWork,
+    TargetFailure,
 )
 from roost.model.record import BUILT, Attempt
 from roost.state.cell_database.host_work import give_orders
@@ -57,7 +63,8 @@ from roost.state.cell_database.move_changes import (
     return_to_source,
     way_back,
 )
-from roost.state.cell_database.move_rows import MOVES, move_of
+from roost.state.cell_database.move_halves import locked_half, put_into_cell
+from roost.state.cell_database.move_rows import MOVES, carried_text, move_of
 from roost.state.cell_database.moves import find_moves
 from roost.state.cell_database.tables import moves
 from roost.storage import entering, in_batches, one_of, one_of_constants, transaction
@@ -83,6 +90,8 @@ def confirm_target(connection: Connection, key: AttemptKey, host: str, at: float
     move = _locked(connection, key.instance, key.attempt, host)
     if move is None or key.attempt == move.source.attempt or move.state not in ON_TARGET:
         return False
+    if move.side == LEAVING:
+        return False
     proof = move.proof
     if (
         proof is not None
@@ -92,7 +101,7 @@ def confirm_target(connection: Connection, key: AttemptKey, host: str, at: float
         _fail_target(connection, move, CAME_BACK, None, at, retryable=False)
         return False
     rests = move.at_source == AT_REST or (move.at_source == OFF and proof is not None)
-    if move.state == STOPPED or (move.state == PREPARING and rests):
+    if move.state == STOPPED or (move.state == PREPARING and rests and move.side is None):
         enter(connection, move, STARTING, at)
         return True
     if move.state == PREPARING:
@@ -107,7 +116,7 @@ def report_target(connection: Connection, result: BuildResult, at: float) -> Att
     None: no move waits for the result.
     """
     move = _locked(connection, result.instance, result.attempt, result.host)
-    if move is None or move.target is None or move.state not in ON_TARGET:
+    if move is None or move.target is None or move.state not in ON_TARGET or move.side == LEAVING:
         return None
     if result.attempt != move.target.attempt:
         return None
@@ -120,6 +129,10 @@ def report_target(connection: Connection, result: BuildResult, at: float) -> Att
     if move.state != STARTING:
         # It was not told to start the guest: what runs there is not known to be alone.
         return None
+    if move.side == ARRIVING:
+        put_into_cell(connection, move, at)
+        enter(connection, move, CLEANING, at, ends_as=DONE)
+        return _end(move, BUILT, at, None)
     put_on(connection, move, move.target, move.target.selection, at)
     enter(connection, move, SWITCHED, at)
     if move.confirms:
@@ -217,14 +230,20 @@ _DESTROYING = sa.select(moves.c.instance_uuid).where(
 
 
 @transaction
-def targets_unconfirmed(connection: Connection) -> dict[AttemptKey, tuple[()]]:
-    """Return the attempts of moves that were not told to start their guest."""
-    return {AttemptKey(row.instance_uuid, row.target_attempt): () for row in connection.execute(_UNCONFIRMED)}
+def targets_unconfirmed(connection: Connection) -> dict[AttemptKey, tuple[float, ...]]:
+    """Return the attempts of moves that were not told to start their guest.
+
+    Those that are to be sent to another cell have the time at which that was known to have no room.
+    """
+    return {
+        AttemptKey(row.instance_uuid, row.target_attempt): (row.changed_at,) if row.state == SENDING else ()
+        for row in connection.execute(_UNCONFIRMED)
+    }
 
 
-_UNCONFIRMED = sa.select(moves.c.instance_uuid, moves.c.target_attempt).where(
-    one_of_constants(moves.c.state, UNCONFIRMED)
-)
+_UNCONFIRMED = sa.select(
+    moves.c.instance_uuid, moves.c.target_attempt, moves.c.state, moves.c.changed_at
+).where(one_of_constants(moves.c.state, (SENDING, *UNCONFIRMED)))
 
 
 @entering(MOVE)
@@ -237,10 +256,18 @@ def fail_targets(connection: Connection, keys: tuple[AttemptKey, ...], at: float
     ended = []
     for key in keys:
         move = _locked(connection, key.instance, key.attempt)
-        if move is None or move.state not in UNCONFIRMED or key.attempt == move.source.attempt:
+        if move is None or move.state not in (SENDING, *UNCONFIRMED) or key.attempt == move.source.attempt:
             continue
-        waits = move.state == STOPPING
-        reason = NOT_STOPPED if waits else NOT_CONFIRMED
+        if move.side == LEAVING:
+            # The guest rests, and the other hosts to be tried are in the same cell.
+            assert move.target is not None
+            there = move.target.selection.cell
+            waits, reason = move.at_source not in (RUNS, OFF), f"cell {there} has not answered in time"
+            if move.state == STOPPING:
+                reason = NOT_STOPPED
+        else:
+            waits = move.state == STOPPING
+            reason = NOT_STOPPED if waits else NOT_CONFIRMED
         _fail_target(connection, move, reason, TIMED_OUT, at, orders=True, retryable=not waits)
         ended.append(_end(move, record.FAILED, at, reason))
     return ended
@@ -264,7 +291,9 @@ def abort_move(connection: Connection, uuid: str, reason: str, at: float) -> Abo
     if move is None:
         return None
     ended = None
-    if move.state in (REQUESTED, RETRYING):
+    if move.state in (REQUESTED, SENDING, RETRYING):
+        if move.state == SENDING:
+            keep_end(connection, move, reason, record.FAILED, at)
         enter(connection, move, way_back(move), at, reason=reason)
     elif move.state in UNCONFIRMED:
         _fail_target(connection, move, reason, None, at, orders=True, retryable=False)
@@ -292,17 +321,19 @@ def fail_targets_on(connection: Connection, host: str, reason: str, code: str, a
         move = _locked(connection, instance)
         if move is None:
             continue
-        if move.target is not None and move.target.host == host and move.state in ON_TARGET:
+        is_source = move.source.host == host and move.side != ARRIVING
+        is_target = move.target is not None and move.target.host == host and move.side != LEAVING
+        if is_target and move.state in ON_TARGET:
             _fail_target(connection, move, reason, code, at, orders=True)
             ended.append(_end(move, record.FAILED, at, reason))
-        elif move.source.host == host and move.state == CLEANING:
+        elif is_source and move.state == CLEANING:
             give_orders([DestroyOrder(instance, move.source.attempt, host)], at)(connection)
             enter(connection, move, FREEING, at, reason=reason)
-        elif move.target is not None and move.target.host == host and move.state == DISCARDING:
+        elif move.target is not None and is_target and move.state == DISCARDING:
             give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
             keep_end(connection, move, reason, REVERTED, at)
             enter(connection, move, FREEING, at, reason=reason)
-        elif move.source.host == host and move.state == RESUMING:
+        elif is_source and move.state == RESUMING:
             enter(connection, move, CONTINUING, at, reason=reason, ends_as=None)
     return ended
 
@@ -330,12 +361,30 @@ def _fail_target(
     orders: bool = False,
     retryable: bool = True,
 ) -> None:
-    """End the attempt of a move. ``orders``: the host has not said that nothing of it is left."""
+    """End the attempt of a move. ``orders``: the host has not said that nothing of it is left.
+
+    Of a move to another cell each half is ended in its own: the leaving one keeps the end of the attempt, the
+    arriving one orders the host to destroy.
+    """
     assert move.target is not None
+    if move.side == ARRIVING:
+        end_arrival(connection, move, TargetFailure(reason, code, retryable), at, orders=orders)
+        return
     keep_end(connection, move, reason, record.FAILED, at, code)
-    if orders:
+    if orders and move.side is None:
         give_orders([DestroyOrder(move.instance, move.target.attempt, move.target.host)], at)(connection)
     enter(connection, move, RETRYING if retryable else way_back(move), at, reason=reason)
+
+
+def end_arrival(
+    connection: Connection, move: Move, failure: TargetFailure, at: float, *, orders: bool = True
+) -> None:
+    """End the attempt of an arriving half, which is locked. ``orders``: as of `_fail_target`."""
+    assert move.target is not None and move.carried is not None
+    if orders:
+        give_orders([DestroyOrder(move.instance, move.target.attempt, move.target.host)], at)(connection)
+    carried = msgspec.structs.replace(move.carried, failure=failure)
+    enter(connection, move, REFUSED, at, reason=failure.reason, carried=carried_text(carried))
 
 
 def _end(move: Move, result: str, at: float, reason: str | None) -> Attempt:
@@ -357,12 +406,13 @@ def _locked(
     """Lock an instance and its move that is under way; None if it has none, or none with a place of a host
     and an attempt."""
     locked = locked_instance(connection, instance)
-    if locked is None or locked.move is None:
+    if locked is None:
+        move = locked_half(connection, instance)
+    else:
+        row = connection.execute(_MOVE, {"key": locked.move}).one_or_none() if locked.move else None
+        move = None if row is None else move_of(row)
+    if move is None:
         return None
-    row = connection.execute(_MOVE, {"key": locked.move}).one_or_none()
-    if row is None:
-        return None
-    move = move_of(row)
     places = [place for place in (move.source, move.target) if place is not None]
     if attempt is not None and not any(
         place.attempt == attempt and host in (None, place.host) for place in places

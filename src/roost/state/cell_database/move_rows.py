@@ -7,7 +7,20 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import Requester
-from roost.model.move import PREPARING, RESTING, RUNS, UNDER_WAY, DeathProof, Move, MovePlace, MoveStep
+from roost.model.move import (
+    ARRIVING,
+    LEAVING,
+    PREPARING,
+    RESTING,
+    RUNS,
+    SENDING,
+    UNDER_WAY,
+    Carried,
+    DeathProof,
+    Move,
+    MovePlace,
+    MoveStep,
+)
 from roost.model.spec import RequestSpec, Selection
 from roost.state.cell_database.rows import Row, selection_text, spec_text
 from roost.state.cell_database.tables import moves
@@ -22,6 +35,7 @@ _ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
 _SPEC = msgspec.json.Decoder(RequestSpec)
 _PROOF = msgspec.json.Decoder(DeathProof)
 _REQUESTER = msgspec.json.Decoder(Requester)
+_CARRIED = msgspec.json.Decoder(Carried)
 
 MOVES = sa.select(*(column for column in moves.columns if column.name != "history"))
 """The query of the columns from which `move_of` makes a move."""
@@ -57,11 +71,20 @@ def move_of(row: Row) -> Move:
         ends_as=row.ends_as,
         owner=row.owner,
         owner_epoch=row.owner_epoch,
+        across=bool(row.across),
+        side=row.side,
+        other_cell=row.other_cell,
+        carried=None if row.carried is None else _CARRIED.decode(row.carried),
     )
 
 
+def carried_text(carried: Carried) -> str:
+    """Return the facts of an instance as their column holds them."""
+    return _JSON.encode(carried).decode()
+
+
 def move_row(move: Move) -> dict[str, object]:
-    """Return the row of a move that begins."""
+    """Return the row of a move that begins, or of the arriving half of one."""
     first = _JSON.encode(MoveStep(move.state, move.began)).decode() + "\n"
     return {
         "uuid": move.uuid,
@@ -85,6 +108,22 @@ def move_row(move: Move) -> dict[str, object]:
         "began": move.began,
         "changed_at": move.began,
         "history": first,
+        "across": move.across,
+        **_arriving_row(move),
+    }
+
+
+def _arriving_row(move: Move) -> dict[str, object]:
+    """Return the columns that a move which begins has only as the half that arrives in another cell."""
+    if move.target is None or move.carried is None:
+        return {}
+    return {
+        "target_host": move.target.host,
+        "target_attempt": move.target.attempt,
+        "target": selection_text(move.target.selection),
+        "side": move.side,
+        "other_cell": move.other_cell,
+        "carried": carried_text(move.carried),
     }
 
 
@@ -97,8 +136,14 @@ def resting(connection: Connection, uuids: Collection[str]) -> set[str]:
 
 _RESTING = sa.select(moves.c.uuid).where(
     one_of(moves.c.uuid, "uuids"),
-    one_of_constants(moves.c.state, RESTING) | ((moves.c.state == PREPARING) & (moves.c.at_source != RUNS)),
+    one_of_constants(moves.c.state, RESTING)
+    | (one_of_constants(moves.c.state, (SENDING, PREPARING)) & (moves.c.at_source != RUNS)),
 )
+
+
+def is_here(side: str) -> sa.ColumnElement[bool]:
+    """Return the condition that the source, or the target, of a move is in this cell."""
+    return moves.c.side.is_distinct_from(ARRIVING if side == SOURCE else LEAVING)
 
 
 def attempts_of_moves(connection: Connection, hosts: Collection[str]) -> set[tuple[str, str, int]]:
@@ -109,7 +154,9 @@ def attempts_of_moves(connection: Connection, hosts: Collection[str]) -> set[tup
 _THERE = sa.union_all(
     *(
         sa.select(moves.c[f"{side}_host"], moves.c.instance_uuid, moves.c[f"{side}_attempt"]).where(
-            one_of(moves.c[f"{side}_host"], "hosts"), one_of_constants(moves.c.state, UNDER_WAY)
+            one_of(moves.c[f"{side}_host"], "hosts"),
+            one_of_constants(moves.c.state, UNDER_WAY),
+            is_here(side),
         )
         for side in (SOURCE, TARGET)
     )

@@ -16,8 +16,10 @@ from roost.model.move import (
     FAILED_MOVE,
     FOR_CONDUCTORS,
     FREEING,
+    LEAVING,
     PREPARING,
     REQUESTED,
+    SENDING,
     Move,
     MovePlace,
 )
@@ -94,12 +96,14 @@ def take_target(
     run: str,
     at: float,
     limits: MoveLimits | None = None,
+    cells: tuple[str, str] | None = None,
 ) -> bool | None:
     """Let a move go on with a target whose claim is made; returns whether its owner still had it.
 
-    None: source, target or cell have as many moves as ``limits`` allow; nothing is changed.
+    None: source, target or cell have as many moves as ``limits`` allow; nothing is changed. ``cells``: of
+    source and target, if the target is in another cell. Then the move is counted when that has room for it.
     """
-    if limits is not None and not may_have_target(connection, move, selection.host, limits):
+    if cells is None and limits is not None and not may_have_target(connection, move, selection.host, limits):
         return None
     locked = locked_instance(connection, move.instance)
     if locked is None or not _is_owned(connection, move):
@@ -117,8 +121,11 @@ def take_target(
         "run": run,
         "reason": None,
     }
-    enter(connection, move, PREPARING, at, host=target.host, **values)
-    tell_instance(connection, move, at, MOVING, target, None if move.target is None else move.reason)
+    if cells is not None:
+        values["side"] = LEAVING
+    enter(connection, move, PREPARING if cells is None else SENDING, at, host=target.host, **values)
+    why = None if move.target is None else move.reason
+    tell_instance(connection, move, at, MOVING, target, why, cells=cells)
     return True
 
 
@@ -137,7 +144,9 @@ def go_on(
     ``holds``: the claim of the instance from now on; None: as before. A state of `ENDED` unlocks the
     instance.
     """
-    if locked_instance(connection, move.instance) is None or not _is_owned(connection, move):
+    if move.carried is None and locked_instance(connection, move.instance) is None:
+        return False
+    if not _is_owned(connection, move):
         return False
     if to == DISCARDING and move.target is not None and has_order(connection, move.target, move.instance):
         # The target was given up: its guest is destroyed when it is back.
@@ -148,7 +157,8 @@ def go_on(
         values["selection"] = selection_text(holds)
     if to in ENDED:
         values["move"] = None
-    if values:
+    # An instance that has left the cell may be back here by a later move.
+    if values and move.carried is None:
         connection.execute(sa.update(instances).where(instances.c.uuid == move.instance).values(**values))
     if to == FAILED_MOVE:
         tell_instance(connection, move, at, NOT_MOVED, move.source, move.reason)

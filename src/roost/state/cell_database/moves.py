@@ -54,7 +54,7 @@ from roost.model.service_version import ATTACHED_MOVES, ATTACHMENTS
 from roost.model.spec import Flavor, RequestSpec
 from roost.state.cell_database.history import enter_state
 from roost.state.cell_database.move_changes import MOVE, enter, locked_instance, locked_move, lose, stamp_of
-from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, move_of, move_row
+from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, is_here, move_of, move_row
 from roost.state.cell_database.nodes import find_disk_store
 from roost.state.cell_database.rows import decoded
 from roost.state.cell_database.tables import instances, moves
@@ -115,6 +115,8 @@ def list_moves(connection: Connection, wanted: MoveFilter, most: int) -> list[Mo
     if wanted.after is not None:
         began, uuid = wanted.after
         query = query.where((moves.c.began < began) | ((moves.c.began == began) & (moves.c.uuid > uuid)))
+    # The other half is the move.
+    query = query.where(is_here(SOURCE))
     if wanted.host is not None:
         query = query.where((moves.c.source_host == wanted.host) | (moves.c.target_host == wanted.host))
     return [move_of(row) for row in connection.execute(query)]
@@ -166,6 +168,7 @@ def begin_move(
     proof: DeathProof | None = None,
     groups: tuple[RequestGroup, ...] | None = None,
     attached: bool = True,
+    across: bool = False,
 ) -> Move | MoveRefused | None:
     """Lock an instance and accept its move, or say why not; None: the cell has no such instance.
 
@@ -173,7 +176,8 @@ def begin_move(
     filter evaluates ``to_host``. ``flavor``: of the instance on the target; None: as before. ``proof``: that
     the source is dead, of an evacuation; it gets the stamp of the source's session, and the store of its
     disks. ``groups``: the request groups of the new flavor's device profile, if agents attach its devices;
-    None: they do not. ``attached``: whether instances with ports or accelerators may move.
+    None: they do not. ``attached``: whether instances with ports or accelerators may move. ``across``: the
+    target may be in another cell.
     """
     locked = locked_instance(connection, instance)
     if locked is None:
@@ -193,6 +197,8 @@ def begin_move(
         return MoveRefused(refusal)
     assert locked.spec is not None and locked.selection is not None
     spec = locked.spec if flavor is None else with_flavor(locked.spec, flavor, groups)
+    if across and has_attachments(locked.spec):
+        return MoveRefused(STAYS_IN_CELL)
     if not attached and (has_attachments(locked.spec) or has_attachments(spec)):
         return MoveRefused(f"{ATTACHED_MOVES.what} once all processes have version {ATTACHED_MOVES.since}")
     store = find_disk_store(locked.node or "")(connection)
@@ -217,6 +223,7 @@ def begin_move(
         confirms=confirms,
         at_source=OFF if locked.state in _TO_REST else RUNS if proof is None else AT_REST,
         proof=proof,
+        across=across,
     )
     if proof is not None:
         _note_death(connection, locked, proof, at)
@@ -235,6 +242,9 @@ def refusal_of(instance: Instance, *, of_dead: bool = False) -> str | None:
     if instance.spec is None or instance.selection is None or instance.selection.generation is None:
         return "the cell does not know what the instance was built from and what it holds"
     return None
+
+
+STAYS_IN_CELL = "instances with ports or accelerators do not move to other cells yet"
 
 
 def with_flavor(spec: RequestSpec, flavor: Flavor, groups: tuple[RequestGroup, ...] | None) -> RequestSpec:

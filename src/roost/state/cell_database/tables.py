@@ -163,6 +163,13 @@ moves = sa.Table(
     sa.Column("began", sa.Double, nullable=False),
     sa.Column("changed_at", sa.Double, nullable=False),
     sa.Column("history", BIG_TEXT, nullable=False),
+    # Whether the target may be in another cell; None where an earlier version wrote the row.
+    sa.Column("across", sa.Boolean),
+    # Of a move to another cell: the half that this is, and the cell of the other one.
+    sa.Column("side", sa.String(20)),
+    sa.Column("other_cell", NAME),
+    # The instance, where this cell has no row of it: see `roost.model.move.Carried`.
+    sa.Column("carried", BIG_TEXT),
     sa.Index("moves_by_state", "state", "source_host", "target_host"),
     sa.Index("moves_by_instance", "instance_uuid"),
     sa.Index("moves_by_time", "began", "uuid"),

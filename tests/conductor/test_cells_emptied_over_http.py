@@ -1,0 +1,117 @@
+"""Moves to other cells over HTTP: asked for one by one, and by the drain of a whole cell."""
+
+from typing import Any
+
+from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
+from roost.state.cell_database import move_reports, power
+from roost.state.cell_database.moves import read_all_moves
+from support.conducting import NOW
+from support.conductor_api import ADMIN, asked_for, detail
+from support.moving_cloud import Cloud, playing
+
+
+async def tell(cloud: Cloud, cell: str, work: Any) -> None:
+    await cloud.now.cells[cell].write(work)
+    await cloud.now.step()
+
+
+async def cross(cloud: Cloud, uuid: str) -> dict[str, Any]:
+    """Play the hosts of a move to another cell until nothing of it is left; returns it as shown then."""
+    for _ in range(2):
+        await cloud.now.step()
+    move = await cloud.move(uuid)
+    source, target, there = move["source_host"], move["target_host"], move["target_cell"]
+    instance, key = move["instance"], AttemptKey(move["instance"], move["attempt"])
+    stopped = [PowerResult(instance, 1, runs=False)]
+    built = BuildResult(instance, target, move["attempt"])
+    gone = [DestroyOrder(instance, 1, source)]
+    await tell(cloud, there, lambda connection: move_reports.confirm_target(connection, key, target, NOW))
+    await tell(cloud, move["cell"], lambda connection: power.report_power(connection, source, stopped, NOW))
+    await tell(cloud, there, lambda connection: move_reports.confirm_target(connection, key, target, NOW))
+    await tell(cloud, there, lambda connection: move_reports.report_target(connection, built, NOW))
+    await tell(
+        cloud, move["cell"], lambda connection: move_reports.note_moves_destroyed(connection, gone, NOW)
+    )
+    await cloud.now.step()
+    return await cloud.move(uuid)
+
+
+async def disable_own_cell(cloud: Cloud, **body: Any) -> str:
+    cell: str = (await cloud.shown())["cell"]
+    answer = await cloud.ask("PUT", f"/v1/cells/{cell}", {"enabled": False, "reason": "new switches", **body})
+    assert answer.status_code == 200, answer.text
+    await cloud.now.feed.refresh()
+    return cell
+
+
+def test_an_instance_is_migrated_to_another_cell_and_shown_there_with_its_history(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        cell = await disable_own_cell(cloud)
+        before = await cloud.shown()
+        key = {"idempotency-key": "there"}
+        answer = await cloud.migrate({"any_cell": True}, **key)
+        assert answer.status_code == 202, answer.text
+        uuid = answer.json()["uuid"]
+        assert (answer.json()["any_cell"], answer.json()["target_cell"]) == (True, None)
+        ended = await cross(cloud, uuid)
+        assert (ended["state"], ended["cell"]) == ("done", cell), ended
+        after = await cloud.shown()
+        assert (after["cell"], after["host"]) == (ended["target_cell"], ended["target_host"])
+        assert after["cell"] != cell == before["cell"]
+        assert (after["attempt"], after["move"], after["state"]) == (2, None, "active")
+        listed = (await cloud.ask("GET", "/v1/instances?all_projects=true")).json()["instances"]
+        assert [each["uuid"] for each in listed] == [cloud.instance]
+        moves = (await cloud.ask("GET", "/v1/moves")).json()["moves"]
+        assert [each["uuid"] for each in moves] == [uuid], "the other half is none"
+        told = (await cloud.ask("GET", f"/v1/instances/{cloud.instance}/history")).json()["actions"]
+        assert [each["kind"] for each in told] == ["create", "migrate"]
+        built = next(each for each in told[0]["events"] if each["name"] == "build")
+        came = next(each for each in told[1]["events"] if each["name"] == "move")
+        assert (built["cell"], built["host"]) == (cell, before["host"])
+        assert (came["cell"], came["host"]) == (after["cell"], after["host"])
+        again = await cloud.migrate({"any_cell": True}, **key)
+        assert (again.status_code, again.json()["uuid"]) == (202, uuid), again.text
+
+    playing(tmp_path, play)
+
+
+def test_only_migrations_that_confirm_themselves_leave_their_cell(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        refused = await cloud.migrate({"any_cell": True, "confirm": False})
+        assert refused.status_code == 400
+        assert "cannot be reverted" in detail(refused)
+        path = f"/v1/instances/{cloud.instance}/resize"
+        flavor = {"vcpus": 2, "memory_mb": 512}
+        assert (await cloud.ask("POST", path, {"flavor": flavor, "any_cell": True})).status_code == 400
+        nowhere = await cloud.migrate({"any_cell": True, "host": "nowhere"})
+        assert (nowhere.status_code, "in no cell" in detail(nowhere)) == (400, True)
+
+    playing(tmp_path, play)
+
+
+def test_a_cell_is_emptied_into_the_others_and_its_progress_shown(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        more = await asked_for(cloud.client, 1)
+        await cloud.now.settle()
+        cell = await disable_own_cell(cloud, move=True)
+        here = await cloud.now.cells[cell].find([cloud.instance, *more])
+
+        async def progress() -> dict[str, Any]:
+            shown = await cloud.client.get(f"/v1/cells/{cell}/drain", headers=ADMIN)
+            assert shown.status_code == 200, shown.text
+            found: dict[str, Any] = shown.json()
+            return found
+
+        shown = await progress()
+        assert (shown["host"], shown["cell"], shown["move"], shown["left"]) == (None, cell, True, len(here))
+        await cloud.now.step()
+        asked = await cloud.now.cells[cell].read(read_all_moves())
+        assert {each.instance for each in asked.values()} == {*here}
+        assert all(each.across and each.by.user_id == "drain" for each in asked.values())
+        for uuid in asked:
+            assert (await cross(cloud, uuid))["state"] == "done"
+        shown = await progress()
+        assert (shown["left"], shown["moving"], shown["moved"]) == (0, 0, len(here))
+        assert not await cloud.now.cells[cell].every()
+
+    playing(tmp_path, play)
