@@ -128,6 +128,11 @@ def _sentence(event: HistoryEvent) -> h.Node:
             return ["The host says that the guest is not there", at_host]
         case "find":
             return ["The host says that the guest is there again", at_host]
+        case "stop" | "start":
+            words = "The host stops the guest" if event.name == "stop" else "The host starts the guest"
+            return [words, at_host, f": {event.result or 'under way'}"]
+        case "rebuild":
+            return ["The guest is made anew", at_host, attempt, f": {event.result or 'under way'}"]
         case "reshape":
             return ["The allocations moved to other providers", at_host]
         case "move":
