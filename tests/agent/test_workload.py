@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 
 from roost.agent.errors import CannotStopGuests, NoSuchGuest
@@ -259,6 +260,17 @@ def test_stop_after_an_order_to_destroy_is_outranked(
     assert work.known("stop") == (("i", 1),)
     context.run()
     assert (machine.calls, results(work), work.known("stop")) == (["destroy"], [], ())
+
+
+def test_a_guest_that_is_not_to_start_is_prepared_and_left_stopped(
+    machine: Machine, context: DrivenContext, work: AgentWorkload
+) -> None:
+    wanted = msgspec.structs.replace(instance("j", attempt=2), starts=False)
+    machine.prepare = lambda each: machine.stopped.update({each.uuid: each.attempt})  # type: ignore[method-assign]
+    context.answers.append(True)
+    do(work, context, Build(wanted, 60.0), 1)
+    assert (machine.calls, machine.running, machine.stopped) == (["prepare", "stop"], {"i": 1}, {"j": 2})
+    assert work.unstored.builds == {("j", 2): BuildResult("j", "a", 2)}
 
 
 def test_a_guest_that_is_being_built_is_not_stopped(

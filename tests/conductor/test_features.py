@@ -1,20 +1,32 @@
 """Features that processes of earlier versions do not know wait until all do, and never run without it."""
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
 
 from roost.agent.protocol.questions import Opening, Poll
 from roost.agent.protocol.types import Build, SessionKey
+from roost.conductor.agent_endpoint.host_orders import work_for
 from roost.conductor.agent_endpoint.sessions import OpenSession, SessionOpened, close_session
 from roost.conductor.neighbours import Neighbours
+from roost.model.instance import BuildResult, PowerResult, Requester
+from roost.model.move import MoveWork
 from roost.model.service_version import ATTACHMENTS, SERVICE_VERSION
 from roost.model.spec import Flavor, RequestSpec
 from roost.state.cell_database.building import ended_attempts_of
+from roost.state.cell_database.host_work import HostWork
+from roost.state.cell_database.power import report_power, switch_power
 from roost.state.leases import AcquireLease
 from support.cells import instance
 from support.conductor_api import ADMIN, FLAVOR, api, detail
 from support.neighbour_app import neighbour_app
 from support.served_agents import served
 
+USER = Requester("u", "p", "req-1")
+STOPPED = [PowerResult("i", 1, runs=False)]
 NEEDING = RequestSpec(project_id="p", user_id="u", flavor=Flavor("f", 1, 1), needs_version=ATTACHMENTS.since)
 
 
@@ -83,6 +95,50 @@ def test_without_neighbours_no_version_matters(tmp_path) -> None:
             assert answer.status_code == 202, answer.text
 
     asyncio.run(run())
+
+
+def test_agent_that_comes_back_old_stops_and_starts_nothing(tmp_path) -> None:
+    async def run() -> None:
+        async with served(tmp_path) as server:
+            cell = server.world.cell
+            client = server.client(await server.token("a"))
+            opened = await client.ask(Opening(host="a", nonce="1", service_version=3))
+            await cell.add([instance("i")])
+            await cell.report([BuildResult("i", "a", 1)])
+            for counter, (runs, state, after) in enumerate(
+                ((False, "stopped", "active"), (True, "started", "lost")), start=1
+            ):
+                await cell.write(switch_power(instance="i", runs=runs, by=USER, at=1.0))
+                answer = await client.ask(Poll(session=opened.session, counter=counter, service_version=3))
+                assert answer.orders == ()
+                there = (await cell.find(["i"]))["i"]
+                why = "the agent of its host has service version 3, and this needs 4"
+                assert (there.state, there.reason) == (after, f"the guest could not be {state}: {why}")
+                if not runs:
+                    # As if it had been stopped.
+                    await cell.write(switch_power(instance="i", runs=False, by=USER, at=1.0))
+                    await cell.write(lambda connection: report_power(connection, "a", STOPPED, 1.0))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("version", "refused", "left"), [(4, True, 0), (4, False, 1), (5, True, 1)])
+def test_agent_that_starts_all_guests_builds_none_that_is_to_be_stopped(version, refused, left) -> None:
+    """A target that was told to start it builds it as any version does: it is stopped afterwards."""
+    stopped = MoveWork("build", msgspec.structs.replace(instance("i", attempt=2), starts=False))
+
+    class Context:
+        async def write(self, database: str, work: Any) -> Any:
+            return [SimpleNamespace(instance="i")] if refused else []
+
+        def record(self, runs: Any, ended: Any) -> None:
+            """Nothing is recorded."""
+
+        def clock(self) -> float:
+            return 1.0
+
+    found = asyncio.run(work_for(Context(), "cell/c", "c", HostWork([], [], [stopped]), version))  # type: ignore[arg-type]
+    assert len(found.moves) == left
 
 
 def test_agent_that_comes_back_old_is_passed_over(tmp_path) -> None:

@@ -15,7 +15,7 @@ from roost.agent.drivers.simulated import (
 )
 from roost.agent.errors import BuildFailed, CannotStopGuests, NoSuchGuest
 from roost.agent.provider_tree import ProviderTree
-from roost.model.instance import Instance
+from roost.model.instance import ACTIVE, POWERING_OFF, POWERING_ON, STOPPED, Instance
 from roost.model.inventory import Inventory
 from roost.model.names import provider_uuid
 from support.cells import instance
@@ -100,6 +100,28 @@ def test_a_stopped_guest_stays_stopped_until_it_is_started_again(tmp_path: Path)
             await second.stop("i")
         with pytest.raises(NoSuchGuest):
             await driver().start_again(instance("i", attempt=2))
+
+    asyncio.run(run())
+
+
+def test_a_prepared_guest_that_is_stopped_stays_and_one_of_a_stopped_instance_is_taken_up_so(
+    tmp_path: Path,
+) -> None:
+    async def run() -> None:
+        driver = SimulatedDriver(HOST, Script(), GuestFiles(tmp_path))
+        await driver.prepare(instance("i", attempt=2))
+        await driver.stop("i")
+        later = SimulatedDriver(HOST, Script(), GuestFiles(tmp_path))
+        assert not driver.guests() and not later.guests()
+        await later.start_again(instance("i", attempt=2))
+        assert later.guests() == {"i": 2}
+        # Guests that live in memory.
+        in_memory = SimulatedDriver(HOST, Script())
+        there = [instance(state, state=state) for state in (ACTIVE, POWERING_OFF, STOPPED, POWERING_ON)]
+        await in_memory.recover(there)
+        assert in_memory.guests() == {ACTIVE: 1, POWERING_OFF: 1}
+        await in_memory.start_again(there[2])
+        assert in_memory.guests() == {ACTIVE: 1, POWERING_OFF: 1, STOPPED: 1}
 
     asyncio.run(run())
 
