@@ -1,6 +1,7 @@
 """Features that processes of earlier versions do not know wait until all do, and never run without it."""
 
 import asyncio
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -105,13 +106,17 @@ def test_agent_that_comes_back_old_stops_and_starts_nothing(tmp_path) -> None:
             opened = await client.ask(Opening(host="a", nonce="1", service_version=3))
             await cell.add([instance("i")])
             await cell.report([BuildResult("i", "a", 1)])
-            for counter, (runs, state, after) in enumerate(
-                ((False, "stopped", "active"), (True, "started", "lost")), start=1
-            ):
+            polls = count(1)
+            for runs, state, after in ((False, "stopped", "active"), (True, "started", "lost")):
                 await cell.write(switch_power(instance="i", runs=runs, by=USER, at=1.0))
-                answer = await client.ask(Poll(session=opened.session, counter=counter, service_version=3))
-                assert answer.orders == ()
-                there = (await cell.find(["i"]))["i"]
+                for _ in range(200):
+                    poll = Poll(
+                        session=opened.session, counter=next(polls), service_version=3, wait_seconds=5.0
+                    )
+                    assert (await client.ask(poll)).orders == ()
+                    there = (await cell.find(["i"]))["i"]
+                    if there.state == after:
+                        break
                 why = "the agent of its host has service version 3, and this needs 4"
                 assert (there.state, there.reason) == (after, f"the guest could not be {state}: {why}")
                 if not runs:
