@@ -30,7 +30,7 @@ def trace(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_fleet_is_that_of_the_fullest_bin(trace: Path, rule: str) -> None:
-    fleet = fullest_fleet(azure.read(trace, hosts=4), rule, 1.0, 1)
+    fleet = fullest_fleet(azure.read(trace, hosts=6), rule, 1.0, 1)
     # Of the first two one has gone when the last one comes: 32 and 5 of 16.
     assert sorted(guest.amounts["VCPU"] for guest in fleet.guests) == [16, 16, 16, 16, 16, 32]
     members = [(guest.group, guest.host) for guest in fleet.guests if guest.group is not None]
@@ -39,7 +39,7 @@ def test_the_fleet_is_that_of_the_fullest_bin(trace: Path, rule: str) -> None:
 
 
 def test_a_wrong_plan_is_found(trace: Path) -> None:
-    fleet = fullest_fleet(azure.read(trace, hosts=4), "random", 1.0, 1)
+    fleet = fullest_fleet(azure.read(trace, hosts=6), "random", 1.0, 1)
     good = plan_maintenance(fleet)
     assert "is not empty" in str(faults_of(fleet, replace(good, waves=(Wave(good.waves[0].hosts, ()),))))
     first = fleet.guests[0]
@@ -57,7 +57,7 @@ def test_a_wrong_plan_is_found(trace: Path) -> None:
 
 
 def test_the_command_reports_each_rule(trace: Path) -> None:
-    ran = CliRunner().invoke(bench, ["maintenance", str(trace), "--hosts", "4", "--json"])
+    ran = CliRunner().invoke(bench, ["maintenance", str(trace), "--hosts", "6", "--json"])
     assert ran.exit_code == 0, ran.output
     rows = json.loads(ran.stdout)["rows"]
     assert [row["rule"] for row in rows] == list(RULES)

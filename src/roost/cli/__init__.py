@@ -20,6 +20,7 @@ Commands that call services:
 
 host, node, cell, drain, aggregate            hosts, their nodes, cells, drains of them, host aggregates
 instance, instance_moves, move, server_group  instances, their moves, server groups
+maintenance                                   plans that empty many hosts in few groups
 instance_power                                 instances stopped, started, rebuilt
 ask                                           requests to the scheduler for hosts
 service, events, audit                        processes, events, the audit of conductors

@@ -62,6 +62,7 @@ COMMANDS = {
     "man": "roost.cli.man:man",
     "map": "roost.cli.fleet_map:fleet_map",
     "metrics": "roost.cli.metrics:metrics",
+    "maintenance": "roost.cli.maintenance:maintenance",
     "move": "roost.cli.move:move",
     "neighbours": "roost.cli.programs:neighbours",
     "node": "roost.cli.node:node",

@@ -32,6 +32,7 @@ The API:
 
     http               all operations of a conductor
     instances/         instances, asked for, shown, deleted
+    maintenance/       plans that empty many hosts in few groups
     moves/             moves of instances, asked for and carried out
     findings           problems of a cloud in one sentence each, with a severity
     requester          the project and user of a request

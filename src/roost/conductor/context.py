@@ -10,6 +10,8 @@ from roost.model.spec import Destination, RequestSpec, UnreadKey
 from roost.placement.interface import Placement
 from roost.process.asyncio_context import AsyncioContext, Transactor
 from roost.process.context import Context
+from roost.scheduler.maintenance.live_fleet import WantedPlan
+from roost.scheduler.maintenance.plan import MaintenancePlan
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.replacement import AlternateRequest, Replacement
 
@@ -29,6 +31,9 @@ class SchedulerLike(CellScheduler, Protocol):
 
     async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
         """Check that a request can be served on some hosts, and return the keys that have no effect."""
+
+    async def plan_maintenance(self, wanted: WantedPlan) -> MaintenancePlan | None:
+        """Return the waves in which hosts are emptied; None if they cannot be planned now."""
 
 
 class PlacementContext(Context, Protocol):

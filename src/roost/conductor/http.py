@@ -27,6 +27,8 @@ from roost.conductor.instances.operations import PATH as INSTANCES
 from roost.conductor.instances.power import POWER_OPERATIONS, POWER_RULES
 from roost.conductor.instances.rebuild import REBUILD_OPERATIONS, REBUILD_RULES
 from roost.conductor.instances.views import InstanceViews
+from roost.conductor.maintenance.operations import MAINTENANCE_OPERATIONS, MAINTENANCE_RULES
+from roost.conductor.maintenance.operations import PATH as MAINTENANCES
 from roost.conductor.moves.operations import MOVE_OPERATIONS, MOVE_RULES
 from roost.conductor.moves.operations import PATH as MOVES
 from roost.conductor.moves.views import MoveViews
@@ -65,12 +67,24 @@ DEFAULT_RULES: Final = {
     **EVENT_RULES,
     **HISTORY_RULES,
     **HOST_RULES,
+    **MAINTENANCE_RULES,
     **MOVE_RULES,
     **SERVER_GROUP_RULES,
 }
 """The policy rules as they are without a policy file."""
 
-PATHS: Final = (INSTANCES, AGGREGATES, AUDIT, CELLS, EVENTS, HOSTS, MOVES, SERVER_GROUPS, SERVICES)
+PATHS: Final = (
+    INSTANCES,
+    AGGREGATES,
+    AUDIT,
+    CELLS,
+    EVENTS,
+    HOSTS,
+    MAINTENANCES,
+    MOVES,
+    SERVER_GROUPS,
+    SERVICES,
+)
 """The paths of a conductor: these, and all below them."""
 
 
@@ -165,6 +179,7 @@ OPERATIONS: Final = (
     *AUDIT_OPERATIONS,
     *EVENT_OPERATIONS,
     *HOST_OPERATIONS,
+    *MAINTENANCE_OPERATIONS,
     *MOVE_OPERATIONS,
     *SERVER_GROUP_OPERATIONS,
 )

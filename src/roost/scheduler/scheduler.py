@@ -22,6 +22,8 @@ from roost.scheduler.errors import NewerWord, NoAlternate, NoValidHost, Schedule
 from roost.scheduler.explain.explanations import Explanations, refusal_reason
 from roost.scheduler.explain.scenario import Supposition, check
 from roost.scheduler.gateways import Decided, Gateway
+from roost.scheduler.maintenance.live_fleet import WantedPlan
+from roost.scheduler.maintenance.plan import MaintenancePlan
 from roost.scheduler.nodes.operator_words import OperatorWords, TakenWords, by_the_newest_words
 from roost.scheduler.nodes.outstanding import taken_by
 from roost.scheduler.request.rebuild import is_rebuild, judge_rebuild
@@ -260,6 +262,20 @@ class Scheduler:
             check(self.table, scenario)
             supposed = Supposition(spec, self._options, limit, self._clock(), scenario)
             return await self._gateway.what_if(supposed)
+
+    async def plan_maintenance(self, wanted: WantedPlan) -> MaintenancePlan | None:
+        """Return the waves in which hosts are emptied for a maintenance; nothing is claimed or recorded.
+
+        None if it cannot be planned: another plan is being made, it takes too long, or the state of placement
+        is not in this process.
+
+        Raises: `BadRequestSpec`, `SchedulerFault`, and the errors of the gateway.
+        """
+        if self._words is not None:
+            # No commit will tell that a word was missing.
+            await self._words.look()
+        with self.table.reading():
+            return await self._gateway.plan(wanted, self._clock())
 
     async def use_alternate(self, request: AlternateRequest) -> Replacement:
         """Claim the next alternate of an instance in place of the host that failed it.

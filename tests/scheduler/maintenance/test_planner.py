@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.support.maintenance import faults_of, unsheltered_hosts
 
 from roost.scheduler.maintenance.plan import (
     FleetToMaintain,
@@ -19,6 +18,7 @@ from roost.scheduler.maintenance.plan import (
     Wave,
 )
 from roost.scheduler.maintenance.planner import plan_maintenance
+from support.maintenance import faults_of, unsheltered_hosts
 
 ANY = "any"
 

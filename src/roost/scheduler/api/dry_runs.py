@@ -14,7 +14,9 @@ from roost.scheduler.api.refusals import as_http
 from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.api.wire.answers import CheckedRequest
 from roost.scheduler.api.wire.language import language_of
-from roost.web.errors import Unavailable
+from roost.scheduler.maintenance.live_fleet import WantedPlan
+from roost.scheduler.maintenance.plan import MaintenancePlan
+from roost.web.errors import BadRequest, Unavailable
 from roost.web.request import Request, Response
 
 
@@ -81,6 +83,26 @@ async def explain(service: SchedulerService, req: Request, resp: Response) -> Ex
             "The request cannot be explained now: too many wait, or hosts come from the cells' databases."
         )
     return ExplainedRequest(**msgspec.structs.asdict(reasons), warnings=warnings)
+
+
+async def plan_maintenance(service: SchedulerService, req: Request, resp: Response) -> MaintenancePlan:
+    """Plan how hosts are emptied in few groups, each into all the others. Nothing is claimed or changed.
+
+    `guests` are all instances of the cloud, each with the `node` that it is on, what it holds, and the index
+    of the request in `specs` by which it would move.
+    """
+    wanted: WantedPlan = req.body
+    if strange := [each.uuid for each in wanted.guests if not 0 <= each.spec < len(wanted.specs)]:
+        raise BadRequest(f"instance {strange[0]} has a request that is not in specs")
+    with as_http(req.viewer):
+        await service.refresh()
+        found = await service.scheduler.plan_maintenance(wanted)
+    if found is None:
+        raise Unavailable(
+            "The maintenance cannot be planned now: another one is being planned, it takes too long, or this "
+            "scheduler has no ledger."
+        )
+    return found
 
 
 MOST_SUPPOSED = 10_000

@@ -24,6 +24,7 @@ from roost.scheduler.api.dry_runs import (
     ToExplain,
     check,
     explain,
+    plan_maintenance,
     what_if,
 )
 from roost.scheduler.api.external import ExternalRequest, OrderedHosts, order_hosts
@@ -40,6 +41,8 @@ from roost.scheduler.api.refusals import (
 )
 from roost.scheduler.api.results import EndedAttempt, HasEnded, end_attempt
 from roost.scheduler.api.wire.answers import CheckedRequest, ShownDestinations, ShownReplacement
+from roost.scheduler.maintenance.live_fleet import WantedPlan
+from roost.scheduler.maintenance.plan import MaintenancePlan
 from roost.web.errors import BadRequest, Forbidden, NotFound, Unavailable
 from roost.web.idempotency import Creation
 from roost.web.operation import Operation
@@ -55,6 +58,7 @@ DEFAULT_RULES: Final = {
     "scheduler:explain": SERVICE,
     "scheduler:check": SERVICE,
     "scheduler:what_if": SERVICE,
+    "scheduler:plan_maintenance": SERVICE,
     "scheduler:order": SERVICE,
     "scheduler:results": SERVICE,
     "scheduler:hosts": SERVICE,
@@ -126,6 +130,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=Supposed,
         takes=(),
         answer=WhatIf,
+        raises=(BadSpec, SchedulerFailed, Unavailable),
+    ),
+    Operation(
+        "POST",
+        "/v1/scheduler/plan-maintenance",
+        Rule("scheduler:plan_maintenance"),
+        plan_maintenance,
+        body=WantedPlan,
+        takes=(),
+        answer=MaintenancePlan,
         raises=(BadSpec, SchedulerFailed, Unavailable),
     ),
     Operation(

@@ -19,6 +19,8 @@ from roost.scheduler.candidates.reported_candidates import (
 )
 from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided
+from roost.scheduler.maintenance.live_fleet import WantedPlan
+from roost.scheduler.maintenance.plan import MaintenancePlan
 from roost.scheduler.pool.host_pool import OFFERED
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
@@ -76,6 +78,10 @@ class ReportedGateway:
 
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
         """Return None: without placement there is nothing to claim on a copy."""
+        return None
+
+    async def plan(self, wanted: WantedPlan, now: float) -> MaintenancePlan | None:
+        """Return None: without placement there is no fleet to plan on."""
         return None
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:

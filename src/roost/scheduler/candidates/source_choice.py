@@ -7,6 +7,8 @@ from roost.model.reasons import Reasons
 from roost.model.what_if import WhatIf
 from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided, Gateway, GatewayWrapper
+from roost.scheduler.maintenance.live_fleet import WantedPlan
+from roost.scheduler.maintenance.plan import MaintenancePlan
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 
@@ -45,6 +47,10 @@ class SwitchingGateway(GatewayWrapper):
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
         self._choose()
         return await super().what_if(supposed)
+
+    async def plan(self, wanted: WantedPlan, now: float) -> MaintenancePlan | None:
+        self._choose()
+        return await super().plan(wanted, now)
 
     async def use_alternate(self, request: ReplacementRequest) -> Replacement:
         self._choose()

@@ -28,6 +28,8 @@ from roost.scheduler.errors import (
     StaleClaim,
     UnknownZone,
 )
+from roost.scheduler.maintenance.live_fleet import WantedPlan
+from roost.scheduler.maintenance.plan import MaintenancePlan
 from roost.scheduler.request.scheduling_request import HostRequest, new_run_id
 from roost.scheduler.selection.claim_result import AWAY, named
 from roost.scheduler.selection.outcome import ClaimAttempt
@@ -211,6 +213,15 @@ class HttpScheduler:
         except TimeoutError as error:
             raise SchedulerUnavailable(f"the scheduler gives no answer in {CHECK_SECONDS:.0f} s") from error
         return found.warnings
+
+    async def plan_maintenance(self, wanted: WantedPlan) -> MaintenancePlan | None:
+        """As `roost.scheduler.Scheduler.plan_maintenance`. The request is sent once.
+
+        Raises what that raises, and `SchedulerUnavailable` (also where that returns None) and
+        `SchedulerRefused`.
+        """
+        body = msgspec.to_builtins(wanted)
+        return await self._once("/v1/scheduler/plan-maintenance", body, MaintenancePlan, Moving(), None)
 
     async def use_alternate(self, request: AlternateRequest) -> Replacement:
         """As `roost.scheduler.Scheduler.use_alternate`.

@@ -23,6 +23,8 @@ from roost.model.record import PlacementRead
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.scheduler.explain.scenario import Supposition
+from roost.scheduler.maintenance.live_fleet import WantedPlan
+from roost.scheduler.maintenance.plan import MaintenancePlan
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
@@ -100,6 +102,12 @@ class Gateway(Protocol):
         Raises: `BadRequestSpec`, `SchedulerFault`.
         """
 
+    async def plan(self, wanted: WantedPlan, now: float) -> MaintenancePlan | None:
+        """Return the waves of a maintenance; None if it cannot be planned here, or now. Nothing is changed.
+
+        ``now``: seconds since the epoch. Raises: `BadRequestSpec`, `SchedulerFault`.
+        """
+
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         """Return the aggregates of each of these providers in placement; none for a provider that does not
         exist."""
@@ -131,6 +139,9 @@ class GatewayWrapper:
 
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
         return await self._gateway.what_if(supposed)
+
+    async def plan(self, wanted: WantedPlan, now: float) -> MaintenancePlan | None:
+        return await self._gateway.plan(wanted, now)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         return await self._gateway.aggregates(providers)

@@ -26,6 +26,8 @@ from roost.scheduler.gateways.http_run import AskedCandidates, HttpRun
 from roost.scheduler.gateways.missing_providers import being_filled, nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
 from roost.scheduler.gateways.recording_placement import PlacementOverHttp, RecordingPlacement
+from roost.scheduler.maintenance.live_fleet import WantedPlan
+from roost.scheduler.maintenance.plan import MaintenancePlan
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import one_line, translated
 from roost.scheduler.selection.host_pools import HostPools
@@ -144,6 +146,10 @@ class HttpGateway:
 
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
         """Return None: there is no copy of a remote placement's state to place instances on."""
+        return None
+
+    async def plan(self, wanted: WantedPlan, now: float) -> MaintenancePlan | None:
+        """Return None: there is no copy of a remote placement's state to plan on."""
         return None
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:

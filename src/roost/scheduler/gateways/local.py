@@ -35,6 +35,9 @@ from roost.scheduler.explain.ledger_copy import MOST_WAITING, LedgerCopies
 from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.explain.what_if import Suppositions
 from roost.scheduler.gateways import Decided
+from roost.scheduler.maintenance.live_fleet import WantedPlan
+from roost.scheduler.maintenance.plan import MaintenancePlan
+from roost.scheduler.maintenance.plans import Plans
 from roost.scheduler.request.query import check_queries
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
@@ -185,6 +188,7 @@ class LocalGateway:
         self._ahead = EvaluationAhead(ledger)
         self._explainer = Explainer(LedgerCopies(ledger, pools).find, MOST_WAITING)
         self._suppositions = Suppositions(ledger, pools)
+        self._plans = Plans(ledger, pools)
 
     async def evaluate(self, queries: Sequence[CandidateQuery]) -> None:
         """Evaluate new queries on the fleet in parts, so that a decision on it finds the results."""
@@ -207,6 +211,9 @@ class LocalGateway:
 
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
         return await self._suppositions.what_if(supposed)
+
+    async def plan(self, wanted: WantedPlan, now: float) -> MaintenancePlan | None:
+        return await self._plans.plan(wanted, now)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         fleet = await self._ledger.current()

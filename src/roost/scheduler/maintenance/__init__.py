@@ -1,6 +1,6 @@
 """Maintenance waves: many hosts are emptied in few groups, each into all the others.
 
-Pure: no I/O, no clock, no chance. A plan is a value, made of a value.
+A plan is a value, made of a value: without I/O, clock or chance. Only ``plans`` has to do with processes.
 
     FleetToMaintain ──► components ──► plan of each ──► MaintenancePlan: waves of hosts, with the target
                                                         of each guest; hosts that cannot be emptied, and why
@@ -12,6 +12,8 @@ Pure: no I/O, no clock, no chance. A plan is a value, made of a value.
     wave         one wave: the hosts that are emptied together, and the targets of their guests
     planner      the waves of a fleet
     obstacles    why a host cannot be emptied, in words
+    live_fleet   the fleet of a plan, from the ledger's fleet, the node table and the instances
+    plans        plans of a running scheduler, in forked processes
 
 Why not one host after the other: a cloud of a thousand hosts would take a thousand times the time of one
 upgrade. Why not simply the largest groups whose use fits in the free room: their guests end anywhere, on

@@ -71,6 +71,13 @@ def read_flavors(connection: Connection, most: int) -> dict[bytes, int]:
     return dict(found)
 
 
+@transaction
+def read_placed(connection: Connection) -> list[Instance]:
+    """Return all instances that are on a host, or have a claim there."""
+    query = INSTANCES.where(_THERE, instances.c.host.is_not(None)).order_by(instances.c.uuid)
+    return [instance_of(row) for row in connection.execute(query)]
+
+
 class DescribedInstance(msgspec.Struct, frozen=True):
     """An instance, its attempts that have ended without a guest, and when it changed last."""
 

@@ -1,0 +1,95 @@
+"""Plans of a maintenance over HTTP: of a live cloud, by the scheduler's own filters; refusals say why."""
+
+from typing import Any
+
+import pytest
+
+from roost.storage import DatabaseUnavailable
+from support.conductor_api import ADMIN, TOKEN, detail
+from support.moving_cloud import Cloud, playing
+
+PATH = "/v1/maintenances/plan"
+
+
+async def planned(cloud: Cloud, hosts: list[str], **more: Any) -> dict[str, Any]:
+    answer = await cloud.ask("POST", PATH, {"hosts": hosts, **more})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def hosts_of(cloud: Cloud, cell: str) -> list[str]:
+    page = (await cloud.ask("GET", f"/v1/hosts?cell={cell}")).json()
+    return [each["host"] for each in page["hosts"]]
+
+
+def test_a_host_is_emptied_into_the_others_of_its_cell(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        shown = await cloud.shown()
+        found = await planned(cloud, [shown["host"]])
+        assert found["left_out"] == []
+        [wave] = found["waves"]
+        assert wave["hosts"] == [shown["host"]]
+        [move] = wave["moves"]
+        assert (move["instance"], move["source_host"]) == (cloud.instance, shown["host"])
+        others = set(await hosts_of(cloud, shown["cell"])) - {shown["host"]}
+        assert move["target_host"] in others
+        assert (found["moves"], found["least_waves"]) == (1, 1)
+        assert (await cloud.shown()) == shown
+
+    playing(tmp_path, play)
+
+
+def test_a_disabled_host_takes_no_instances(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        shown = await cloud.shown()
+        for host in set(await hosts_of(cloud, shown["cell"])) - {shown["host"]}:
+            answer = await cloud.ask("PUT", f"/v1/hosts/{host}", {"enabled": False, "reason": "old"})
+            assert answer.status_code < 300, answer.text
+        found = await planned(cloud, [shown["host"]])
+        assert found["waves"] == []
+        [left] = found["left_out"]
+        assert (left["host"], left["instance"]) == (shown["host"], cloud.instance)
+        assert "may be on no other host" in left["reason"]
+
+    playing(tmp_path, play)
+
+
+def test_an_instance_that_moves_already_keeps_its_host(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        shown = await cloud.shown()
+        move = (await cloud.migrate()).json()["uuid"]
+        [left] = (await planned(cloud, [shown["host"]]))["left_out"]
+        assert left["reason"] == f"instance {cloud.instance} moves already, by {move}"
+        await cloud.word("abort", move)
+        await cloud.now.step()
+
+    playing(tmp_path, play)
+
+
+def test_what_cannot_be_planned_is_refused(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(cloud: Cloud) -> None:
+        host = (await cloud.shown())["host"]
+        answer = await cloud.ask("POST", PATH, {"hosts": ["moon"]})
+        assert answer.status_code == 400 and "no host 'moon' is known" in detail(answer)
+        assert (await cloud.ask("POST", PATH, {"hosts": []})).status_code == 400
+        assert (await cloud.ask("POST", PATH, {"hosts": [host], "most_hosts": 0})).status_code == 400
+        assert (await cloud.ask("POST", PATH, {"hosts": [host]}, **TOKEN)).status_code == 403
+
+        async def no_plan(*_: object) -> None:
+            return None
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cloud.now.scheduler, "plan_maintenance", no_plan)
+            answer = await cloud.ask("POST", PATH, {"hosts": [host]}, **ADMIN)
+            assert answer.status_code == 503 and "cannot be planned now" in detail(answer)
+
+        async def away(*_: object) -> None:
+            raise DatabaseUnavailable("cell1 is away")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(cloud.now.super.context), "read", away)
+            answer = await cloud.ask("POST", PATH, {"hosts": [host]})
+            assert answer.status_code == 503 and "cell1 is away" in detail(answer)
+
+    playing(tmp_path, play)
