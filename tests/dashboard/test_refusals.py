@@ -3,11 +3,15 @@
 from collections import Counter
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import pytest
 
 from roost.dashboard.form import FormQuery
+from roost.dashboard.html.causes import moves_to_make
 from roost.dashboard.views.decision import decision_of
 from roost.dashboard.views.request_form import RequestForm, scenario_of_form, spec_of_form
+from roost.model.reasons import MoveSearch, ProposedMove, Reasons
+from roost.model.visibility import Viewer, visible
 from roost.scheduler.request.changed import Changes
 from support.refused_requests import CAUSES, RefusedRequest, refused_request
 
@@ -67,3 +71,27 @@ def test_the_pages_of_hundreds_of_refusals_name_their_causes() -> None:
     drawn, agreed = agreement(40)
     print(f"the oracle agrees with {agreed.total()} of {drawn.total()}: {dict(agreed)}")
     assert agreed.total() >= 0.95 * drawn.total(), (drawn, agreed)
+
+
+def test_moves_that_make_room_are_listed_for_operators_alone() -> None:
+    refused = refused_request(100, CAUSES[0])
+    record = refused.world.record(refused.spec)
+    moves = (
+        ProposedMove(
+            instance="<i1>", source="host0", target="gone", cell="cell1", project_id="p", flavor="<small>"
+        ),
+    )
+    reasons = record.run.reasons or Reasons(sentence="", public="")
+    reasons = msgspec.structs.replace(reasons, move_search=MoveSearch(most=1, moves=moves, host="host0"))
+    record = msgspec.structs.replace(record, run=msgspec.structs.replace(record.run, reasons=reasons))
+    view = decision_of(record, refused.world.table, of_project=False)
+    assert view.refusal is not None
+    [moved] = view.refusal.moves
+    assert moved.source == refused.world.table.nodes[0] and moved.target is None
+    page = str(moves_to_make(view.refusal.moves))
+    assert "It would fit after moving one instance" in page
+    assert "<i1>" not in page and "&lt;i1&gt;" in page and "&lt;small&gt;" in page
+    assert "2 instances, one after the other" in str(moves_to_make((moved, moved)))
+    assert str(moves_to_make(())) == "None"
+    own = decision_of(visible(record, Viewer.PROJECT), refused.world.table, of_project=True)
+    assert own.refusal is not None and own.refusal.moves == ()

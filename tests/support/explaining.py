@@ -18,7 +18,7 @@ from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.explain.explainer import decode_reasons
 from roost.scheduler.explain.explanation import explain
 from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
-from roost.scheduler.explain.ledger_copy import Copy, CopyMessage, Refused, encode_message
+from roost.scheduler.explain.following_copy import Copy, CopyMessage, Refused, encode_message
 from roost.scheduler.explain.phrases import with_names
 from roost.scheduler.explain.relaxations import excusing
 from roost.scheduler.gateways.local import Decide

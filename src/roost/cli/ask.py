@@ -15,14 +15,17 @@ from roost.cli.options import key_lists, key_values
 from roost.cli.output import (
     action_as_json,
     amounts_text,
+    console,
     note,
     print_further,
     print_json,
     print_table,
     print_warnings,
 )
+from roost.cli.reasons_text import reasons_text, weights_table
 from roost.cli.service_client import RequestRefused, ServiceClient
 from roost.model.errors import OperatorError
+from roost.model.reasons import MOST_MOVES, Reasons
 
 SECONDS = 90.0
 """Seconds that the scheduler has for its response: longer than a run may take by default."""
@@ -78,6 +81,13 @@ class Addition(click.ParamType[tuple[str, int]]):
     type=WholeNumber(1, 10_000),
     help="Claim nothing: say how many instances fit, up to LIMIT, where, and what binds then.",
 )
+@click.option("--explain", is_flag=True, help="Claim nothing: say what would come of it, and why.")
+@click.option(
+    "--moves",
+    metavar="N",
+    type=WholeNumber(1, MOST_MOVES),
+    help="With --explain: if it does not fit, look for up to N instances that could move so that it does.",
+)
 @click.option("--drain", "drained", metavar="HOST", multiple=True, help="With --what-if: without this host.")
 @click.option(
     "--add",
@@ -101,12 +111,14 @@ def ask(
     alternates: int,
     spec_file: Path | None,
     limit: int | None,
+    explain: bool,
+    moves: int | None,
     drained: tuple[str, ...],
     added: tuple[tuple[str, int], ...],
     as_json: bool,
 ) -> None:
     """Ask a scheduler for hosts. They are claimed: delete the allocations of an instance to free its host.
-    With --what-if nothing is claimed.
+    With --what-if or --explain nothing is claimed.
 
     If there are none, the exit status is 1, and the steps show how many hosts each of them left.
     """
@@ -135,6 +147,11 @@ def ask(
         print_warnings(answer)
         (print_json if as_json else _print_what_if)(answer)
         return
+    if explain:
+        _explain(scheduler, {"request_spec": spec, "count": count, "moves": moves or 0}, as_json)
+        return
+    if moves is not None:
+        raise click.UsageError("--moves needs --explain")
     if drained or added:
         raise click.UsageError("--drain and --add need --what-if")
     body = {
@@ -155,6 +172,22 @@ def ask(
     else:
         _print(answer)
     if error is not None:
+        sys.exit(REFUSED)
+
+
+def _explain(scheduler: ServiceClient, body: dict[str, Any], as_json: bool) -> None:
+    """Print what would come of a request; the exit status is 1 if it would be refused."""
+    answer = scheduler.ask("POST", "/v1/scheduler/explain", body)
+    print_warnings(answer)
+    reasons = msgspec.convert(answer, Reasons)
+    if as_json:
+        print_json(answer)
+    else:
+        for part in reasons_text(reasons):
+            console().print(part)
+        if reasons.weighed:
+            console().print(weights_table(reasons.weighed))
+    if not reasons.weighed:
         sys.exit(REFUSED)
 
 

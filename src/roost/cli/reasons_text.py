@@ -1,4 +1,4 @@
-"""The reasons of a run as text: the funnel, near misses, relaxations, and the parts of weights."""
+"""The reasons of a run as text: the funnel, near misses, relaxations, moves, and the parts of weights."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roost.cli.bars import bar_of
-from roost.model.reasons import HostNames, Reasons, WeighedHost
+from roost.model.reasons import HostNames, MoveSearch, Reasons, WeighedHost
 
 FUNNEL_WIDTH = 10
 """Characters of the bar of all hosts in the funnel."""
@@ -31,8 +31,27 @@ def reasons_text(reasons: Reasons) -> Iterator[RenderableType]:
     pairs = any(each.kind == "pair" for each in reasons.relaxations)
     changes = "two changes at once" if pairs else "one change"
     yield from _listed(f"it would be placed with {changes}", relaxed)
+    if reasons.move_search is not None:
+        yield _moves(reasons.move_search)
     if not reasons.complete:
         yield Text("The time was over before all changes were tried.")
+
+
+def _moves(search: MoveSearch) -> Text:
+    """Return the moves that make room in their order, or that there are none."""
+    if search.moves:
+        lines = [
+            f"{number}. {each.instance} ({each.flavor} of project {each.project_id}) from {each.source} to "
+            f"{each.target}"
+            for number, each in enumerate(search.moves, 1)
+        ]
+        title = (
+            "it fits after moving 1 instance" if len(lines) == 1 else "it fits after moving these, in order"
+        )
+        return Text("\n".join([f"{title}:", *(f"  {line}" for line in lines), f"  then on {search.host}"]))
+    looked = f"{search.instances} instances on {search.hosts} hosts; {search.fixed} there may not move"
+    ended = "" if search.complete else ", and not all ways were tried"
+    return Text(f"no move of up to {search.most} of {looked} makes it fit{ended}")
 
 
 def weights_table(weighed: Sequence[WeighedHost]) -> Table:

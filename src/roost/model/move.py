@@ -35,13 +35,14 @@ on the target's.
 A move to another cell has a row in both, a half each: `roost.model.crossings` says how they go on together.
 """
 
+from collections.abc import Collection
 from typing import Final, Literal
 
 import msgspec
 
 from roost.model.instance import BuildAttempt, Instance, OrderKind, Requester
 from roost.model.service_version import ATTACHED_MOVES, ATTACHMENTS, MOVES
-from roost.model.spec import RequestSpec, Selection
+from roost.model.spec import RequestedDestination, RequestSpec, Selection
 
 MoveKind = Literal["migrate", "resize", "evacuate"]
 """The kinds of moves. ``migrate``: to another host; the guest is stopped on the way. ``resize``: the same,
@@ -364,3 +365,33 @@ class MoveRefused(msgspec.Struct, frozen=True):
     """A move cannot begin, or not be confirmed or reverted now. ``reason``: one sentence."""
 
     reason: str
+
+
+def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> RequestSpec:
+    """Return the request spec by which a move from a cell looks for a target. ``without``: hosts left out.
+
+    A host that was forced when the instance was created does not bind its moves, and one that is forced now
+    binds this move alone. Members of its server group
+    are those that placement knows now.
+    """
+    spec, before = move.spec, move.spec.requested_destination
+    destination = RequestedDestination(
+        host=None if move.forced else move.to_host,
+        # A host that is asked for by name may be in any cell; otherwise hosts of this one are preferred.
+        cell=None if move.across and move.to_host is not None else cell,
+        allow_cross_cell_move=move.across,
+        aggregates=() if before is None else before.aggregates,
+        forbidden_aggregates=frozenset() if before is None else before.forbidden_aggregates,
+    )
+    group = spec.group
+    return msgspec.structs.replace(
+        spec,
+        operation=move.kind,
+        requested_destination=destination,
+        group=None if group is None else msgspec.structs.replace(group, hosts=()),
+        force_hosts=(move.to_host,) if move.forced and move.to_host is not None else (),
+        force_nodes=(),
+        retried_hosts=frozenset(),
+        ignore_hosts=spec.ignore_hosts.union((move.source.host,), without),
+        needs_version=max(spec.needs_version, version_for_move(spec)),
+    )

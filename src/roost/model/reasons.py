@@ -4,7 +4,7 @@ Hosts and trees are counted separately. A *host* is a compute node that some age
 placement's provider trees. A tree without a reporting agent is no host, and a host may have no tree.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -29,6 +29,10 @@ memory of a guest with NUMA cells. ``pair``: two changes of which neither suffic
 
 OF_THE_REQUEST = ("amount", "count", "group", "devices", "cells")
 """The kinds of relaxations that a user can make, and that name no host and no filter."""
+
+
+MOST_MOVES: Final = 3
+"""Instances that an explanation may move."""
 
 
 class HostNames(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -155,6 +159,38 @@ class WeighedHost(msgspec.Struct, frozen=True):
     numbers: tuple[WeigherNumber, ...] = ()
 
 
+class ProposedMove(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An instance that could move from its host ``source`` to ``target``, both of one cell."""
+
+    instance: str
+    source: str
+    target: str
+    cell: str
+    project_id: str
+    flavor: str
+
+
+class MoveSearch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The search for instances that could move, so that a refused request fits.
+
+    ``moves``: in this order, each ended before the next begins, they make the request fit, as the scheduler
+    has verified by really deciding them and then the request. Empty if none were found. ``host``: where the
+    last instance of the request would go.
+
+    ``most``: the instances that were allowed to move. ``hosts``: the number of hosts whose instances were
+    looked at; ``instances``: those of them that may move; ``fixed``: those that may not. ``complete``: False
+    if the search ended before all ways were tried, or could not look at all hosts.
+    """
+
+    most: int
+    moves: tuple[ProposedMove, ...] = ()
+    host: str = ""
+    hosts: int = 0
+    instances: int = 0
+    fixed: int = 0
+    complete: bool = True
+
+
 class Reasons(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The reasons of the refusal of a run.
 
@@ -173,6 +209,8 @@ class Reasons(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``misses`` nearest first, ``relaxations`` smallest first. ``complete``: False if the time ran out before
     all of them were tried.
+
+    ``move_search``: None if no moves were looked for.
     """
 
     sentence: str
@@ -192,3 +230,4 @@ class Reasons(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     relaxations: tuple[Relaxation, ...] = ()
     weighed: tuple[WeighedHost, ...] = ()
     complete: bool = True
+    move_search: MoveSearch | None = None

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from roost.fleet.hardware.pci_aliases import PciAlias, check_aliases, merged_aliases
+from roost.model.reasons import MOST_MOVES
 from roost.process.options import OptionStruct, option
 from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER
 from roost.scheduler.request.accelerator_options import AcceleratorOptions
@@ -216,6 +217,13 @@ class SchedulerOptions(OptionStruct, frozen=True, kw_only=True, group=FILTER_SCH
         min=0.0,
         help="A refusal waits for its explanation for this many seconds. Later the explanation goes into the "
         "record alone. 0: refusals are not explained.",
+    )
+    explain_moves: int = option(
+        0,
+        min=0,
+        max=MOST_MOVES,
+        help="An explanation of a refusal also looks for up to this many instances that could move to other "
+        "hosts of their cells, so that the request fits. Operators see them. 0: it does not.",
     )
     default_availability_zone: str = option(
         "nova",

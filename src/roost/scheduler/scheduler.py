@@ -238,9 +238,11 @@ class Scheduler:
             request = await self._reader.derived(HostRequest.new(spec), self._clock())
         return [total(group.resources for group in query.groups) for query in request.queries]
 
-    async def explain(self, spec: RequestSpec, count: int = 1) -> Reasons | None:
+    async def explain(self, spec: RequestSpec, count: int = 1, moves: int = 0) -> Reasons | None:
         """Return the expected result of a request for ``count`` instances, and why; nothing is claimed or
         recorded.
+
+        ``moves``: look for up to so many instances that could move so that it fits.
 
         None if it cannot be found out: too many wait, or the state of placement is not in this process.
 
@@ -248,7 +250,7 @@ class Scheduler:
         """
         with self.table.reading():
             request = await self._reader.derived(HostRequest.new(spec, count), self._clock())
-            return await self._gateway.explain(request, 0, newest=True)
+            return await self._gateway.explain(request, 0, newest=True, moves=moves)
 
     async def what_if(self, spec: RequestSpec, limit: int, scenario: Scenario = AS_IT_IS) -> WhatIf | None:
         """Return how many more instances of a request fit, at most ``limit``, in a scenario.

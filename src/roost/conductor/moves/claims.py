@@ -6,7 +6,7 @@ conductor that was stopped are refused, as the instance is at another generation
 the states, and `roost.conductor.cell_work` for how work is owned.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
@@ -27,10 +27,10 @@ from roost.model.move import (
     UNDOING,
     Move,
     MovePlace,
-    version_for_move,
+    spec_of_move,
 )
 from roost.model.reshape import followed
-from roost.model.spec import RequestedDestination, RequestSpec, Selection
+from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.process.logs import RequestIds, serving
@@ -302,36 +302,6 @@ _STEPS: Mapping[str, Callable[[CellConductorContext, MoveQueue, Move], Awaitable
     UNDOING: _exchange,
     FREEING: _free,
 }
-
-
-def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> RequestSpec:
-    """Return the request spec by which a move from a cell looks for a target. ``without``: hosts left out.
-
-    A host that was forced when the instance was created does not bind its moves, and one that is forced now
-    binds this move alone. Members of its server group
-    are those that placement knows now.
-    """
-    spec, before = move.spec, move.spec.requested_destination
-    destination = RequestedDestination(
-        host=None if move.forced else move.to_host,
-        # A host that is asked for by name may be in any cell; otherwise hosts of this one are preferred.
-        cell=None if move.across and move.to_host is not None else cell,
-        allow_cross_cell_move=move.across,
-        aggregates=() if before is None else before.aggregates,
-        forbidden_aggregates=frozenset() if before is None else before.forbidden_aggregates,
-    )
-    group = spec.group
-    return msgspec.structs.replace(
-        spec,
-        operation=move.kind,
-        requested_destination=destination,
-        group=None if group is None else msgspec.structs.replace(group, hosts=()),
-        force_hosts=(move.to_host,) if move.forced and move.to_host is not None else (),
-        force_nodes=(),
-        retried_hosts=frozenset(),
-        ignore_hosts=spec.ignore_hosts.union((move.source.host,), without),
-        needs_version=max(spec.needs_version, version_for_move(spec)),
-    )
 
 
 async def _held(context: CellConductorContext, work: MoveQueue, move: Move) -> dict[str, Held]:

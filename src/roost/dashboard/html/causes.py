@@ -1,13 +1,13 @@
-"""Refusals: what was asked for and what there is as bars, near misses, and the changes that work."""
+"""Refusals: what was asked for and what there is as bars, near misses, changes and moves that work."""
 
 from collections.abc import Sequence
 
 import htpy as h
 
 from roost.dashboard.html.bars import bar
-from roost.dashboard.html.places import host_link
+from roost.dashboard.html.places import host_link, instance_link
 from roost.dashboard.html.values import amount, number
-from roost.dashboard.views.decision import MissedHost, WayOut, WorkingCause
+from roost.dashboard.views.decision import MissedHost, MovedInstance, WayOut, WorkingCause
 
 
 def causes(found: Sequence[WorkingCause], hosts: int) -> h.Node:
@@ -79,6 +79,26 @@ def ways_out(ways: Sequence[WayOut], *, hosts: bool = True) -> h.Node:
     return h.div(".ways-out")[
         h.h3["It would fit with two changes at once" if both else "It would fit with one change"],
         h.ul(".ways")[[_way(each, hosts) for each in ways]],
+    ]
+
+
+def moves_to_make(moves: Sequence[MovedInstance]) -> h.Node:
+    """Return the moves that make room, in their order."""
+    if not moves:
+        return None
+    number_of = "one instance" if len(moves) == 1 else f"{len(moves)} instances, one after the other"
+    return h.div(".ways-out")[
+        h.h3[f"It would fit after moving {number_of}"],
+        h.ol(".ways")[[_moved(each) for each in moves]],
+    ]
+
+
+def _moved(moved: MovedInstance) -> h.Element:
+    move = moved.move
+    return h.li[
+        h.span[instance_link(move.instance), " from ", host_link(move.source, moved.source)],
+        h.span["to ", host_link(move.target, moved.target)],
+        h.span(".muted")[h.bdi[move.flavor], " of project ", h.bdi[move.project_id]],
     ]
 
 

@@ -7,7 +7,7 @@ import htpy as h
 
 from roost.dashboard import addresses
 from roost.dashboard.addresses import DECISIONS
-from roost.dashboard.html.causes import causes, near_misses, ways_out
+from roost.dashboard.html.causes import causes, moves_to_make, near_misses, ways_out
 from roost.dashboard.html.funnel import funnel
 from roost.dashboard.html.lists import cell, table
 from roost.dashboard.html.places import cell_link, host_link, instance_link
@@ -98,6 +98,7 @@ def _refusal(view: DecisionView, viewing: Viewing) -> h.Node:
         h.p(".sentence")[h.bdi[sentence(refusal.sentence)]],
         causes(refusal.causes, refusal.hosts),
         ways_out(refusal.ways),
+        moves_to_make(refusal.moves),
         None
         if refusal.complete
         else h.p(".muted")["The time was over before all changes were tried: there may be more."],

@@ -11,7 +11,7 @@ from roost.dashboard.views.funnel import FunnelStep, funnel_of
 from roost.dashboard.views.outcome import DecisionOutcome, RecordedHost, outcome_of
 from roost.dashboard.views.relaxed_form import form_address, relaxed_form
 from roost.dashboard.views.request_form import RequestForm, form_of
-from roost.model.reasons import Miss, Reasons, RefusalCause, Relaxation, WeighedHost
+from roost.model.reasons import Miss, ProposedMove, Reasons, RefusalCause, Relaxation, WeighedHost
 from roost.model.record import Attempt, Run
 from roost.model.spec import UnreadKey
 from roost.model.visibility import Viewer, shown_whole, visible
@@ -83,12 +83,20 @@ class WayOut(msgspec.Struct, frozen=True):
     address: str | None = None
 
 
+class MovedInstance(msgspec.Struct, frozen=True):
+    """A move that makes room. ``source``, ``target``: the nodes of its hosts, None if they are gone."""
+
+    move: ProposedMove
+    source: str | None
+    target: str | None
+
+
 class RefusalView(msgspec.Struct, frozen=True, kw_only=True):
     """Why instances of the request were not placed.
 
     ``hosts``: the number of all hosts. ``version``: the commit that the reasons were found on; None if
-    unknown or not seen. ``complete``: False
-    if the time ran out before all changes were tried.
+    unknown or not seen. ``complete``: False if the time ran out before all changes were tried.
+    ``moves``: with which it would have fitted, in their order.
     """
 
     sentence: str
@@ -98,6 +106,7 @@ class RefusalView(msgspec.Struct, frozen=True, kw_only=True):
     causes: tuple[WorkingCause, ...] = ()
     misses: tuple[MissedHost, ...] = ()
     ways: tuple[WayOut, ...] = ()
+    moves: tuple[MovedInstance, ...] = ()
     version: int | None = None
     complete: bool = True
 
@@ -237,6 +246,10 @@ def _refusal(run: Run, table: NodeTable, form: RequestForm | None) -> RefusalVie
         causes=tuple(causes_in(reasons, table)),
         misses=tuple(MissedHost(each, node_of(table, each.host)) for each in reasons.misses),
         ways=tuple(ways_in(reasons, table, form)),
+        moves=tuple(
+            MovedInstance(each, node_of(table, each.source), node_of(table, each.target))
+            for each in (() if reasons.move_search is None else reasons.move_search.moves)
+        ),
         version=reasons.version,
         complete=reasons.complete,
     )

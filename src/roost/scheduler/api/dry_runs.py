@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from roost.model.reasons import Reasons
+from roost.model.reasons import MOST_MOVES, Reasons
 from roost.model.spec import Operation, UnreadKey
 from roost.model.visibility import seen, seen_by_project
 from roost.model.vocabulary import MAX_NAME
@@ -46,10 +46,14 @@ MOST_EXPLAINED = 100
 
 
 class ToExplain(msgspec.Struct, forbid_unknown_fields=True):
-    """A request for hosts for `count` equal instances, in the language of Roost or of Nova."""
+    """A request for hosts for `count` equal instances, in the language of Roost or of Nova.
+
+    `moves`: if it does not fit, up to so many instances are looked for that could move so that it does.
+    """
 
     request_spec: dict[str, Any]
     count: Annotated[int, Meta(ge=1, le=MOST_EXPLAINED)] = 1
+    moves: Annotated[int, Meta(ge=0, le=MOST_MOVES)] = 0
     operation: Operation | None = None
 
 
@@ -69,7 +73,8 @@ async def explain(service: SchedulerService, req: Request, resp: Response) -> Ex
     """Explain the outcome of a request: hosts left by each step, near misses, changes that make it fit.
 
     The request is really decided, on a copy of the state: nothing is claimed, and nothing is recorded. For a
-    request that fits, the response has the weights of the best hosts.
+    request that fits, the response has the weights of the best hosts. Moves are looked for where the
+    scheduler has the ledger and the cells' databases; `move_search` is missing otherwise.
     """
     wanted: ToExplain = req.body
     with as_http(req.viewer):
@@ -77,7 +82,7 @@ async def explain(service: SchedulerService, req: Request, resp: Response) -> Ex
         asked = language.read_spec(wanted.request_spec, wanted.operation)
         await service.refresh()
         warnings = () if asked.of_nova else await service.scheduler.check_request(asked.spec)
-        reasons = await service.scheduler.explain(asked.spec, wanted.count)
+        reasons = await service.scheduler.explain(asked.spec, wanted.count, wanted.moves)
     if reasons is None:
         raise Unavailable(
             "The request cannot be explained now: too many wait, or hosts come from the cells' databases."

@@ -71,7 +71,7 @@ class ReportedGateway:
         """Do nothing: reports are all that is kept."""
 
     async def explain(
-        self, request: SchedulingRequest, placed: int, *, newest: bool = False
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False, moves: int = 0
     ) -> Reasons | None:
         """Return None: without placement there is no query to explain, and the refusal names the filter."""
         return None

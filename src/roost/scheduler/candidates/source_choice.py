@@ -39,10 +39,10 @@ class SwitchingGateway(GatewayWrapper):
         return await super().decide(request)
 
     async def explain(
-        self, request: SchedulingRequest, placed: int, *, newest: bool = False
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False, moves: int = 0
     ) -> Reasons | None:
         self._choose()
-        return await super().explain(request, placed, newest=newest)
+        return await super().explain(request, placed, newest=newest, moves=moves)
 
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
         self._choose()

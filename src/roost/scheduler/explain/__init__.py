@@ -17,8 +17,13 @@ relaxations      single changes with which the request may be placed, each tried
 pairs            two changes at once
 hardware         changes of hardware: fewer PCI devices, smaller NUMA cells
 phrases          the words of conditions
+move_search      the instances that could move so that the request fits
+lacking_hosts    what hosts lack for a request, and what instances that leave free
+moving_snapshot  a snapshot on which instances move
+resident_reader  reads the instances that may move from the cells' databases
 explainer        the refusals of one process that wait for their explanation
-ledger_copy      the forked process that follows a ledger, and explains on its copy
+following_copy   a copy that follows a ledger by messages, and answers about refusals
+ledger_copy      the forked process with that copy
 explanations     the explanations in progress of one scheduler
 scenario         a request on supposed hosts, which are drained and added
 what_if          how many more instances of it fit, counted in forked processes

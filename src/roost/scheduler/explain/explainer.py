@@ -47,12 +47,13 @@ class Job(NamedTuple):
     """A refused request to explain.
 
     ``placed``: so many of its first instances hold their hosts. ``newest``: explain it on the newest version
-    that any writer has made.
+    that any writer has made. ``moves``: so many instances may move to make room for it; 0: none.
     """
 
     request: SchedulingRequest
     placed: int
     newest: bool = False
+    moves: int = 0
 
     def same(self) -> bytes:
         """Return a key that is equal for refusals with equal reasons."""
@@ -61,7 +62,9 @@ class Job(NamedTuple):
         # In a server group an instance that moves counts apart from others.
         moves = request.holders or request.beside or request.generations
         own = (request.instances, request.holders) if moves else None
-        return _encode((request.spec, request.queries, number, least, self.placed, self.newest, own))
+        return _encode(
+            (request.spec, request.queries, number, least, self.placed, self.newest, self.moves, own)
+        )
 
 
 Find = Callable[[Job], Awaitable[Reasons | None]]

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from roost.fleet.columns import Bools
 from roost.fleet.constraint import TOGETHER, Constraint
-from roost.model.reasons import Miss, Reasons, Relaxation, Stage, WeighedHost
+from roost.model.reasons import Miss, MoveSearch, Reasons, Relaxation, Stage, WeighedHost
 from roost.scheduler.explain.causes import FoundCauses, found_causes, is_whole, relaxation_of, told
 from roost.scheduler.explain.hardware import lowered
 from roost.scheduler.explain.misses import near, nearest, nearest_removed
@@ -209,7 +209,7 @@ def explain(
     Raises: `SchedulerError` if the request cannot be judged.
     """
     time_limit = TimeLimit(seconds)
-    request = _remaining(without_limits(request), placed)
+    request = remaining(without_limits(request), placed)
     wanted = placed + len(request.instances)
     before = len(snapshot.claims)
     with snapshot.trying():
@@ -320,8 +320,19 @@ def _weighed(snapshot: Snapshot, request: SchedulingRequest) -> tuple[WeighedHos
     )
 
 
-def _remaining(request: SchedulingRequest, placed: int) -> SchedulingRequest:
+def remaining(request: SchedulingRequest, placed: int) -> SchedulingRequest:
+    """Return the request for the instances after the first ``placed``, of which all are to fit."""
     if not placed:
         return request
     rest = request.instances[placed:]
     return replace(request, instances=rest, min_count=len(rest))
+
+
+def with_moves(reasons: Reasons, search: MoveSearch) -> Reasons:
+    """Return reasons with the moves that were looked for; the sentence for the project does not tell them."""
+    if not search.moves:
+        return replace(reasons, move_search=search)
+    number = "1 instance" if len(search.moves) == 1 else f"{len(search.moves)} instances"
+    moves = ", then ".join(f"{each.instance} from {each.source} to {each.target}" for each in search.moves)
+    sentence = f"{reasons.sentence}; it fits after moving {number}: {moves}"
+    return replace(reasons, sentence=sentence, move_search=search)

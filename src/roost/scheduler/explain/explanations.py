@@ -43,7 +43,9 @@ class Explanations:
         reading = contextlib.ExitStack()
         reading.enter_context(self._gateway.pools.table.reading())
         placed = len(outcome.destinations)
-        task = asyncio.create_task(self._gateway.explain(request, placed))
+        task = asyncio.create_task(
+            self._gateway.explain(request, placed, moves=request.options.explain_moves)
+        )
         self._under_way[task] = seconds
 
         def ended(task: Explaining) -> None:

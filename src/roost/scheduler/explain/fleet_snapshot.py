@@ -14,7 +14,7 @@ from roost.fleet.near_misses import NearMiss, nearest_of, relaxed_queries
 from roost.fleet.reach import reach_of
 from roost.fleet.removals import Removal, removals
 from roost.fleet.splitting import parts_by_tree
-from roost.ledger import State
+from roost.ledger import Held, State
 from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.allocation import Candidate
 from roost.model.reasons import Miss
@@ -45,10 +45,11 @@ from roost.scheduler.selection.running_selection import claimed
 class FleetSnapshot(Snapshot):
     """Decides on a fleet as `roost.scheduler.gateways.local.Decide` does, by the same claims."""
 
-    def __init__(self, fleet: Fleet, pools: HostPools) -> None:
+    def __init__(self, fleet: Fleet, pools: HostPools, held: dict[str, Held] | None = None) -> None:
+        """``held``: what instances hold that are written; of others nothing is known."""
         super().__init__(pools)
         self.fleet = fleet
-        self._state = State(fleet, {}, 0.0)
+        self._state = State(fleet, {} if held is None else held, 0.0)
 
     @property
     def version(self) -> int:
@@ -78,7 +79,8 @@ class FleetSnapshot(Snapshot):
             self._state.take_back(mark)
 
     def _claim(self, request: SchedulingRequest, claim: Claim) -> ClaimResult:
-        self._state.name((claim.instance,))
+        handed = request.handed.get(claim.instance)
+        self._state.name((claim.instance,) if handed is None else (claim.instance, handed.consumer))
         return claimed(self._state, request, claim)
 
     def _aggregates_of(self, segment: str) -> frozenset[str]:

@@ -16,27 +16,22 @@ from typing import Final
 import msgspec
 import structlog
 
-from roost.fleet import Fleet
 from roost.ledger import Ledger
-from roost.ledger.feed import Commit, decode_changes
 from roost.model.node_event import NodeEvent
-from roost.model.reasons import Reasons
-from roost.model.spec import RequestSpec
+from roost.model.reasons import MoveSearch, Reasons
 from roost.placement.queries.forked_worker import ForkedWorker, Handler
 from roost.placement.queries.turns import QUIET_SHARE, QueryPace, writer_busy
-from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.explainer import (
     FORK_FAILURES,
     MORE_BYTES,
     SECONDS,
-    SECONDS_TRYING,
     SHARE,
     Job,
     decode_reasons,
 )
-from roost.scheduler.explain.explanation import explain
-from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
-from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
+from roost.scheduler.explain.explanation import with_moves
+from roost.scheduler.explain.following_copy import Copy, CopyMessage, MovesQuestion, Refused, encode_message
+from roost.scheduler.explain.resident_reader import ResidentReader
 from roost.scheduler.selection.host_pools import HostPools
 
 MOST_WAITING: Final = 256
@@ -50,15 +45,22 @@ MOST_CHARACTERS: Final = 32 * 1024 * 1024
 MOST_EVENTS: Final = 200_000
 """Events of the node table that wait for a busy process. With more, it is ended."""
 
+_nodes: msgspec.msgpack.Decoder[list[str] | None] = msgspec.msgpack.Decoder(list[str] | None)
+_moves: msgspec.msgpack.Decoder[MoveSearch | None] = msgspec.msgpack.Decoder(MoveSearch | None)
+
 _log = structlog.get_logger()
 
 
 class LedgerCopies:
-    """Explains on copies of a ledger, of which one is kept at a time; see `Find`."""
+    """Explains on copies of a ledger, of which one is kept at a time; see `Find`.
 
-    def __init__(self, ledger: Ledger, pools: HostPools) -> None:
+    ``residents``: reads the instances that may move; None: no moves are looked for.
+    """
+
+    def __init__(self, ledger: Ledger, pools: HostPools, residents: ResidentReader | None = None) -> None:
         self._ledger = ledger
         self._pools = pools
+        self._residents = residents
         self._process: _Process | None = None
         self._pacing = QueryPace()
 
@@ -67,7 +69,27 @@ class LedgerCopies:
         if job.newest:
             await self._ledger.current()
         process = await self._running_process()
-        return await process.explain(job)
+        reasons = await process.explain(job)
+        if reasons is None or reasons.left or not job.moves or self._residents is None:
+            return reasons
+        found = await self._moves(process, job)
+        return reasons if found is None else with_moves(reasons, found)
+
+    async def _moves(self, process: "_Process", job: Job) -> MoveSearch | None:
+        """Return the moves that make a request fit; None if they were not looked for."""
+        nodes = await process.nodes_to_empty(job)
+        if not nodes or self._residents is None:
+            return None
+        indexes = [index for node in nodes if (index := self._pools.table.index_of_node(node)) is not None]
+        read = await self._residents.on(indexes)
+        # The copy must have all that was read.
+        await self._ledger.current()
+        question = MovesQuestion(job.moves, tuple(nodes), read.instances)
+        found = await process.moves(job, question)
+        if found is None:
+            return None
+        complete = found.complete and read.complete
+        return msgspec.structs.replace(found, fixed=read.fixed, complete=complete)
 
     async def _running_process(self) -> "_Process":
         process = self._process
@@ -83,73 +105,6 @@ class LedgerCopies:
         ledger = self._ledger
         busy = writer_busy(time.monotonic(), ledger.last_command, ledger.waiting_commands)
         return SHARE if busy else QUIET_SHARE
-
-
-class Refused(msgspec.Struct, frozen=True, array_like=True):
-    """A refused request: the parts of its `SchedulingRequest` that are not made anew from the copy's state.
-
-    ``placed``: so many of the first instances hold their hosts. ``silent``: see `NodeTable.silent`.
-    """
-
-    spec: RequestSpec
-    instances: tuple[str, ...]
-    min_count: int
-    now: float
-    seed: int
-    placed: int
-    silent: dict[str, float]
-    held_by: dict[str, str] = {}
-
-
-class CopyMessage(msgspec.Struct, frozen=True, array_like=True):
-    """The commits and events since the last message, and a refused request to explain after them.
-
-    ``node_version``: of the node table after the events.
-    """
-
-    commits: Sequence[Commit]
-    events: Sequence[NodeEvent]
-    node_version: int | None
-    refused: Refused | None = None
-
-
-encode_message = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(CopyMessage).decode
-_encode = msgspec.msgpack.Encoder().encode
-
-
-class Copy:
-    """The copy, and its answers to messages. Fleet and table must belong to nobody else."""
-
-    def __init__(self, fleet: Fleet, pools: HostPools) -> None:
-        self.fleet = fleet
-        self.table = pools.table
-        self._pools = pools
-        self.table.become_copy()
-
-    def handle(self, message: bytes) -> bytes | None:
-        """Apply a message and explain its refused request, if any. Raises if the state is not the
-        scheduler's."""
-        received = _decode(message)
-        for commit in received.commits:
-            self.fleet.advance(commit.seq, decode_changes(commit.changes), commit.at)
-        for event in received.events:
-            self.table.apply(event)
-        self.table.version = received.node_version
-        return None if received.refused is None else _encode(self._reasons(received.refused))
-
-    def _reasons(self, refused: Refused) -> Reasons | None:
-        options, spec = self._pools.options, refused.spec
-        snapshot = FleetSnapshot(self.fleet, self._pools)
-        self.table.set_silent(refused.silent)
-        try:
-            asked = HostRequest(spec, refused.instances, 0, refused.min_count, held_by=refused.held_by)
-            queries = snapshot.queries(spec, options)
-            request = SchedulingRequest.of(asked, queries, options, refused.now, seed=refused.seed)
-            return explain(snapshot, request, placed=refused.placed, seconds=SECONDS_TRYING)
-        except SchedulerError:
-            # A plugin fails on the present state. The run itself was refused without a fault.
-            return None
 
 
 def _stand_ins(job: Job) -> dict[str, str]:
@@ -194,6 +149,18 @@ class _Process:
 
     async def explain(self, job: Job) -> Reasons | None:
         """Return the reasons of a refusal, on the present state. Raises: as `ForkedWorker.ask`."""
+        return decode_reasons(await self._ask(job))
+
+    async def nodes_to_empty(self, job: Job) -> list[str] | None:
+        """Return the nodes from which moves may make room for a refused request, by root provider, nearest
+        first. Raises: as `ForkedWorker.ask`."""
+        return _nodes.decode(await self._ask(job, MovesQuestion(job.moves)))
+
+    async def moves(self, job: Job, question: MovesQuestion) -> MoveSearch | None:
+        """Return the moves that make a refused request fit. Raises: as `ForkedWorker.ask`."""
+        return _moves.decode(await self._ask(job, question))
+
+    async def _ask(self, job: Job, moves: MovesQuestion | None = None) -> bytes:
         request = job.request
         self._asked_at = time.monotonic()
 
@@ -211,18 +178,18 @@ class _Process:
                 silent=self._table.silent(),
                 held_by={**request.held_by, **{each: instance for instance, each in stand_ins.items()}},
             )
-            return self._message(refused)
+            return self._message(refused, moves)
 
-        return decode_reasons(await self._worker.ask(message, SECONDS))
+        return await self._worker.ask(message, SECONDS)
 
     def close(self) -> None:
         """End the process."""
         self._telling.cancel()
 
-    def _message(self, refused: Refused | None = None) -> bytes:
+    def _message(self, refused: Refused | None = None, moves: MovesQuestion | None = None) -> bytes:
         events: Sequence[NodeEvent] = [*self._events]
         self._events.clear()
-        return encode_message(CopyMessage(self._commits.take(), events, self._table.version, refused))
+        return encode_message(CopyMessage(self._commits.take(), events, self._table.version, refused, moves))
 
     async def _tell(self) -> None:
         """Send the process its messages, until it has ended or is needed no longer."""

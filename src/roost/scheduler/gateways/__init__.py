@@ -86,13 +86,14 @@ class Gateway(Protocol):
         """
 
     async def explain(
-        self, request: SchedulingRequest, placed: int, *, newest: bool = False
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False, moves: int = 0
     ) -> Reasons | None:
         """Return why a request is refused whose first ``placed`` instances hold their hosts.
 
         The reasons are found beside the claims of others, and nothing is changed. ``newest``: on the newest
-        version that any writer has made, not only on one that this process knows. None: they cannot be found
-        out.
+        version that any writer has made, not only on one that this process knows. ``moves``: up to so many
+        instances are looked for that could move so that it fits, where the ledger and the cells' databases
+        can be read. None: they cannot be found out.
         """
 
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
@@ -133,9 +134,9 @@ class GatewayWrapper:
         return await self._gateway.use_alternate(request)
 
     async def explain(
-        self, request: SchedulingRequest, placed: int, *, newest: bool = False
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False, moves: int = 0
     ) -> Reasons | None:
-        return await self._gateway.explain(request, placed, newest=newest)
+        return await self._gateway.explain(request, placed, newest=newest, moves=moves)
 
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
         return await self._gateway.what_if(supposed)

@@ -139,7 +139,7 @@ class HttpGateway:
         self._cached = CachedAnswers()
 
     async def explain(
-        self, request: SchedulingRequest, placed: int, *, newest: bool = False
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False, moves: int = 0
     ) -> Reasons | None:
         """As `Gateway.explain`; also raises `PlacementUnavailable` and `PlacementRefused`."""
         return await self._explainer.explain(Job(request, placed))

@@ -32,6 +32,7 @@ from roost.placement.errors import PlacementError
 from roost.scheduler.errors import NothingClaimed, SchedulerError
 from roost.scheduler.explain.explainer import Explainer, Job
 from roost.scheduler.explain.ledger_copy import MOST_WAITING, LedgerCopies
+from roost.scheduler.explain.resident_reader import ResidentReader
 from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.explain.what_if import Suppositions
 from roost.scheduler.gateways import Decided
@@ -180,13 +181,16 @@ def _root(fleet: Fleet, provider: str) -> str | None:
 
 
 class LocalGateway:
-    """Decides inside a ledger of this process."""
+    """Decides inside a ledger of this process.
 
-    def __init__(self, ledger: Ledger, pools: HostPools) -> None:
+    ``residents``: reads the instances that may move, for explanations that look for moves; None: none does.
+    """
+
+    def __init__(self, ledger: Ledger, pools: HostPools, residents: ResidentReader | None = None) -> None:
         self.pools = pools
         self._ledger = ledger
         self._ahead = EvaluationAhead(ledger)
-        self._explainer = Explainer(LedgerCopies(ledger, pools).find, MOST_WAITING)
+        self._explainer = Explainer(LedgerCopies(ledger, pools, residents).find, MOST_WAITING)
         self._suppositions = Suppositions(ledger, pools)
         self._plans = Plans(ledger, pools)
 
@@ -205,9 +209,9 @@ class LocalGateway:
         return await self._ledger.execute(UseAlternate(request, self.pools))
 
     async def explain(
-        self, request: SchedulingRequest, placed: int, *, newest: bool = False
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False, moves: int = 0
     ) -> Reasons | None:
-        return await self._explainer.explain(Job(request, placed, newest))
+        return await self._explainer.explain(Job(request, placed, newest, moves))
 
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
         return await self._suppositions.what_if(supposed)

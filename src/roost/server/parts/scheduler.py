@@ -14,6 +14,7 @@ from roost.scheduler.api.operations import OPERATIONS, PATHS
 from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.candidates.reported_gateway import ReportedGateway
 from roost.scheduler.candidates.source_choice import SwitchingGateway
+from roost.scheduler.explain.resident_reader import ResidentReader
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.foreign_groups import no_members
 from roost.scheduler.gateways.http import HttpGateway
@@ -159,7 +160,10 @@ def _roots(process: Process[SchedulingOptions]) -> RootSource | None:
 def _gateway(process: Process[SchedulingOptions], pools: HostPools) -> Gateway:
     if process.ledger is not None:
         prepare_feasibility(process.ledger)
-        return LocalGateway(process.ledger, pools)
+        residents = None
+        if process.api is not None:
+            residents = ResidentReader(process.ledger, pools.table, process.cells.values())
+        return LocalGateway(process.ledger, pools, residents)
     assert process.http_placement is not None
     members = process.members
     if members is None:

@@ -18,6 +18,7 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     reshapes        rows of instances that follow a reshape of their provider tree
     moves           moves: read, and begun, confirmed and reverted by the words of operators
     move_work       the work of conductors on moves
+    residents       the instances of some hosts that may move
     move_changes    statements of which transactions of moves are made; moves of instances that end
     move_limits     limits of moves at once, and the moves that may begin
     move_reports    reports of hosts on moves, and their time limits

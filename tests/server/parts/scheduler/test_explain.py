@@ -23,3 +23,16 @@ def test_requests_are_explained_and_claim_nothing(tmp_path: Path) -> None:
             assert api.held() == {}
 
     asyncio.run(main())
+
+
+def test_moves_are_not_looked_for_without_the_databases_of_cells(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with scheduling(tmp_path, flat(3)) as api:
+            ask = {"request_spec": {**SPEC, "flavor": {**FLAVOR, "vcpus": 9}}, "moves": 3}
+            answer = await api.client.post("/v1/scheduler/explain", json=ask)
+            assert answer.status_code == 200, answer.text
+            assert "move_search" not in answer.json()
+            many = await api.client.post("/v1/scheduler/explain", json={**ask, "moves": 4})
+            assert many.status_code == 400 and "3" in many.text, many.text
+
+    asyncio.run(main())
