@@ -43,6 +43,23 @@ def run(up: RoostUp, monkeypatch: pytest.MonkeyPatch) -> Run:
     return run
 
 
+def test_a_maintenance_is_planned(run: Run, instance: str) -> None:
+    host = read(run("instance", "show", instance, "--json"))["host"]
+    plan = read(run("maintenance", "plan", "--all", "--json"))
+    assert [len(wave["hosts"]) for wave in plan["waves"]] == [1, 1, 1] and not plan["left_out"]
+    # Without the room for one more host, two of the three are empty together.
+    wide = read(run("maintenance", "plan", "--all", "--no-reserve", "--json"))
+    assert [len(wave["hosts"]) for wave in wide["waves"]] == [2, 1]
+    assert read(run("maintenance", "plan", "--cell", "cell1", "--json")) == plan
+    shown = run("maintenance", "plan", host, "--moves")
+    assert shown.returncode == 0, shown.stderr
+    assert instance in shown.stdout and host in shown.stdout
+    refused = run("maintenance", "plan", "moon")
+    assert refused.returncode == 1 and "no host 'moon' is known" in refused.stderr
+    nothing = run("maintenance", "plan")
+    assert nothing.returncode == 2 and "no hosts are selected" in nothing.stderr
+
+
 @pytest.fixture
 def instance(run: Run) -> Iterator[str]:
     """The uuid of an instance that runs."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from roost.storage import DatabaseUnavailable
-from support.conductor_api import ADMIN, TOKEN, detail
+from support.conductor_api import ADMIN, FLAVOR, TOKEN, detail
 from support.moving_cloud import Cloud, playing
 
 PATH = "/v1/maintenances/plan"
@@ -36,6 +36,43 @@ def test_a_host_is_emptied_into_the_others_of_its_cell(tmp_path) -> None:
         assert move["target_host"] in others
         assert (found["moves"], found["least_waves"]) == (1, 1)
         assert (await cloud.shown()) == shown
+
+    playing(tmp_path, play)
+
+
+def test_a_plan_is_played_by_the_scheduler_wave_by_wave(tmp_path) -> None:
+    """Each target that the plan names is taken by the scheduler, and all hosts have been empty once."""
+    group = {"uuid": "5c1d8e6a-0000-4000-8000-0000000000aa", "policy": "anti-affinity"}
+
+    async def play(cloud: Cloud) -> None:
+        for host in ("a", "b"):
+            body = {"flavor": FLAVOR, "group": group, "requested_host": host}
+            answer = await cloud.client.post("/v1/instances", json=body, headers=ADMIN)
+            assert answer.status_code == 202, answer.text
+        for vcpus, count in ((2, 2), (1, 3)):
+            body = {"flavor": {"vcpus": vcpus, "memory_mb": 0}, "count": count}
+            assert (await cloud.client.post("/v1/instances", json=body)).status_code == 202
+        await cloud.now.settle()
+        plan = await planned(cloud, ["a", "b", "c", "d", "e"], reserve=False)
+        assert not plan["left_out"]
+        assert sorted(host for wave in plan["waves"] for host in wave["hosts"]) == ["a", "b", "c", "d", "e"]
+        assert plan["moves"] >= 8
+        for wave in plan["waves"]:
+            for host in wave["hosts"]:
+                await cloud.ask("PUT", f"/v1/hosts/{host}", {"enabled": False, "reason": "firmware"})
+            for each in reversed(wave["moves"]):
+                one = Cloud(cloud.now, cloud.client, each["instance"])
+                attempt = (await one.shown())["attempt"]
+                begun = await one.migrate({"host": each["target_host"]})
+                assert begun.status_code == 202, begun.text
+                await one.run_on_target(begun.json()["uuid"], attempt)
+                await one.destroy(attempt, each["source_host"])
+                shown = await one.shown()
+                assert (shown["host"], shown["move"]) == (each["target_host"], None)
+            for host in wave["hosts"]:
+                left = (await cloud.ask("GET", f"/v1/instances?host={host}&all_projects=true")).json()
+                assert left["instances"] == []
+                await cloud.ask("PUT", f"/v1/hosts/{host}", {"enabled": True})
 
     playing(tmp_path, play)
 

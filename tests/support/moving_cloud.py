@@ -43,13 +43,14 @@ class Cloud:
         """Tell the cell of the instance what a host reports."""
         return await (await self.now.cell_of(self.instance)).write(work)
 
-    async def run_on_target(self, uuid: str) -> None:
-        """Play the hosts from the claim of the target until the instance runs there."""
+    async def run_on_target(self, uuid: str, attempt: int = 1) -> None:
+        """Play the hosts from the claim of the target until the instance runs there. ``attempt``: its guest
+        on the source."""
         await self.now.step()
         move = await self.move(uuid)
         assert move["state"] == PREPARING, move
         key, target = AttemptKey(self.instance, move["attempt"]), move["target_host"]
-        stopped = [PowerResult(self.instance, 1, runs=False)]
+        stopped = [PowerResult(self.instance, attempt, runs=False)]
         built = BuildResult(self.instance, target, move["attempt"])
         for work in (
             lambda connection: move_reports.confirm_target(connection, key, target, NOW),
