@@ -15,6 +15,7 @@ from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.http import create_app as create_conductor
 from roost.conductor.instances.views import InstanceViews
+from roost.conductor.moves.views import MoveViews
 from roost.dashboard.actions.client import ConductorClient
 from roost.dashboard.app import create_app, default_rules
 from roost.dashboard.fleet.hosts import FleetHosts
@@ -140,6 +141,7 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
             database,
             now.cells,
             InstanceViews(now.requests, now.cells, now.placement),
+            MoveViews(now.cells),
             Histories(database, now.cells, None),
             HostLookup(database, now.cells, now.words),
             registry,

@@ -5,10 +5,13 @@ import htpy as h
 from roost.conductor.events.newest import NewestPage
 from roost.conductor.history.types import HistoryEvent, InstanceAction, InstanceHistory
 from roost.conductor.instances.types import InstancePage, ShownInstance
-from roost.dashboard.actions.confirmation import DeletionConfirmation, WordConfirmation
+from roost.conductor.moves.types import DescribedMove, ShownMoveStep
+from roost.dashboard.actions.confirmation import WordConfirmation
 from roost.dashboard.actions.confirmation_page import CONFIRMATIONS
-from roost.dashboard.actions.outcome import ActionResult, DeletionOutcome, WordOutcome
-from roost.dashboard.actions.outcome_page import deletion_outcome_html, word_outcome_html
+from roost.dashboard.actions.instance_act import ACTS, InstanceOutcome, InstanceQuestion
+from roost.dashboard.actions.instance_act_page import INSTANCE_QUESTIONS, instance_outcome_html
+from roost.dashboard.actions.outcome import ActionResult, WordOutcome
+from roost.dashboard.actions.outcome_page import word_outcome_html
 from roost.dashboard.actions.place import PlaceNow
 from roost.dashboard.html.shell import Viewing
 from roost.dashboard.pages.cells import CELLS
@@ -36,7 +39,7 @@ from roost.state.api_database.event_types import EVENT_KINDS, CloudEvent
 def pages_named(text: str, viewing: Viewing) -> dict[str, h.Node]:
     """Return the content of pages, by what they are."""
     one = instance_view(text)
-    word, *_, deletion = CONFIRMATIONS
+    word, *_ = CONFIRMATIONS
     shown = shown_instance(text)
     result = ActionResult(result="refused", says=text, status=409, request_id=text)
     event = CloudEvent(at=1.0, kind="host_disabled", cell=text, host=text, detail=text, by=_by(text))
@@ -59,16 +62,46 @@ def pages_named(text: str, viewing: Viewing) -> dict[str, h.Node]:
         "events": EVENTS.html(events_view(text), viewing),
         "cells": CELLS.html(cells_view(text), viewing),
         "word": word.html(asked, viewing),
-        "deletion": deletion.html(DeletionConfirmation(instance=shown, user=text, will=(text,)), viewing),
         "word said": word_outcome_html(said, viewing),
-        "deleted": deletion_outcome_html(
-            DeletionOutcome(uuid=text, result=result, user=text, at=1.0, instance=shown), viewing
+        **{
+            f"{verb} asked": INSTANCE_QUESTIONS[verb].html(
+                InstanceQuestion(
+                    verb=verb,
+                    instance=shown,
+                    user=text,
+                    will=(text, *act.will(shown, described_move(text))),
+                    move=described_move(text),
+                ),
+                viewing,
+            )
+            for verb, act in ACTS.items()
+        },
+        "instance acted on": instance_outcome_html(
+            InstanceOutcome(verb="migrate", uuid=text, result=result, user=text, at=1.0, instance=shown),
+            viewing,
         ),
     }
 
 
 def _by(text: str) -> Requester:
     return Requester(text, text, text)
+
+
+def described_move(text: str) -> DescribedMove:
+    """Return a move with one step."""
+    named = ("uuid", "instance", "project_id", "cell", "source_host", "source_node", "target_host")
+    named += ("target_node", "requested_host", "flavor", "evidence", "reason", "run", "user_id", "request_id")
+    return DescribedMove(
+        **dict.fromkeys(named, text),
+        kind="migrate",
+        state="switched",
+        forced=False,
+        attempt=2,
+        confirm=False,
+        began_at=1.0,
+        changed_at=1.0,
+        steps=[ShownMoveStep("switched", 1.0, text, text)],
+    )
 
 
 def shown_instance(text: str) -> ShownInstance:
@@ -139,6 +172,8 @@ def instance_view(text: str) -> InstanceView:
         claim=(ProviderClaim(provider=text, name=text, amounts={text: 1}),),
         asked=1.5,
         then=stays[0],
+        move=described_move(text),
+        acts=tuple(ACTS),
     )
 
 

@@ -1,6 +1,8 @@
 """A cloud over HTTP whose hosts a test plays, for moves of one instance."""
 
 import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -15,14 +17,20 @@ from support.conductor_api import ADMIN, api, asked_for
 class Cloud:
     """A cloud whose hosts a test plays, with one instance that is active."""
 
-    def __init__(self, now: Conductors, client: httpx.AsyncClient, instance: str) -> None:
-        self.now, self.client, self.instance = now, client, instance
+    def __init__(
+        self,
+        now: Conductors,
+        client: httpx.AsyncClient,
+        instance: str,
+        headers: Mapping[str, str] = MappingProxyType(ADMIN),
+    ) -> None:
+        self.now, self.client, self.instance, self.headers = now, client, instance, headers
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        return await self.client.request(method, path, json=body, headers=headers or ADMIN)
+        return await self.client.request(method, path, json=body, headers=headers or self.headers)
 
     async def migrate(self, body: Any = None, **headers: str) -> httpx.Response:
-        headers = {**ADMIN, **headers}
+        headers = {**self.headers, **headers}
         path = f"/v1/instances/{self.instance}/migrate"
         return await self.client.post(path, json=body or {}, headers=headers)
 

@@ -7,6 +7,7 @@ from oslo_policy.policy import RuleDefault
 
 from roost.conductor import http as conductor_api
 from roost.dashboard.actions.confirmation_page import CONFIRMATIONS
+from roost.dashboard.actions.instance_act_page import INSTANCE_QUESTIONS
 from roost.dashboard.actions.operations import ACTION_OPERATIONS
 from roost.dashboard.addresses import ROOT
 from roost.dashboard.asset_operations import ASSET_OPERATIONS
@@ -63,6 +64,7 @@ PAGES: Final[tuple[Page, ...]] = (
     EVENTS,
     SERIES,
     *CONFIRMATIONS,
+    *INSTANCE_QUESTIONS.values(),
 )
 """All pages. A new page is one row here."""
 

@@ -12,6 +12,7 @@ from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instances.views import InstanceViews
+from roost.conductor.moves.views import MoveViews
 from roost.dashboard.actions.client import ConductorClient
 from roost.dashboard.flavor_counts import FlavorCounts
 from roost.dashboard.fleet.hosts import FleetHosts
@@ -44,11 +45,12 @@ SESSION_RULE = "dashboard:session"
 
 @dataclass(frozen=True)
 class CloudReads:
-    """The readers of a cloud with an API database: of cells, hosts, instances, histories and events."""
+    """The readers of a cloud with an API database: of cells, hosts, instances, moves and what happened."""
 
     api: Database
     cells: Mapping[str, Cell]
     instances: InstanceViews
+    moves: MoveViews
     histories: Histories
     hosts: HostLookup
     registry: CellRegistry

@@ -1,16 +1,26 @@
-"""Moves of all cells, listed. A cell that is down, or does not answer in time, hides its own moves only."""
+"""Moves of all cells, listed, and one with its steps.
+
+A cell that is down, or does not answer in time, hides its own moves only.
+"""
 
 import asyncio
 from collections.abc import Mapping
 
-from roost.conductor.moves.types import MovePage, MovesQuery, marker_of_move, shown_move
+from roost.conductor.moves.types import (
+    DescribedMove,
+    MovePage,
+    MovesQuery,
+    described_move,
+    marker_of_move,
+    shown_move,
+)
 from roost.state.api_database.open_cells import ask_cell
 from roost.state.cell_database import Cell
-from roost.state.cell_database.moves import MoveFilter, list_moves
+from roost.state.cell_database.moves import MoveFilter, find_moves, list_moves, read_steps
 
 
 class MoveViews:
-    """Lists moves."""
+    """Reads moves."""
 
     def __init__(self, cells: Mapping[str, Cell]) -> None:
         self._cells = cells
@@ -34,3 +44,11 @@ class MoveViews:
         following = marker_of_move(page[-1][1]) if len(found) > query.limit else None
         down = sorted(name for name, answer in cells if answer is None)
         return MovePage([shown_move(*each) for each in page], following, down)
+
+    async def find(self, cell: str, uuid: str) -> DescribedMove | None:
+        """Return a move of a cell with its steps; None: the cell has no such move, or cannot be asked now."""
+        found = await ask_cell(self._cells.get(cell), find_moves((uuid,)))
+        if not found:
+            return None
+        steps = await ask_cell(self._cells.get(cell), read_steps(uuid))
+        return None if steps is None else described_move(cell, found[uuid], steps)

@@ -77,14 +77,17 @@ class ConductorClient:
         path: str,
         body: Mapping[str, object] | None = None,
         query: Mapping[str, str] | None = None,
+        key: str | None = None,
     ) -> ConductorAnswer:
-        """Send a request. It is not sent again: whoever asked decides that.
+        """Send a request. It is not sent again: whoever asked decides that. ``key``: of one that creates.
 
         Raises:
             Unavailable: the conductor was not reached, so nothing was done.
             UnknownOutcome: the request may have been carried out.
         """
         headers = {"x-auth-token": token, "accept": "application/json"}
+        if key is not None:
+            headers["idempotency-key"] = key
         try:
             answer = await self._client.request(method, path, json=body, params=query, headers=headers)
         except _NOT_SENT as error:

@@ -1,17 +1,12 @@
-"""The views of pages that ask before something is done: what is there now, and what will happen."""
+"""The view of the page that asks before an operator's word: what is there now, and what will happen."""
 
 import msgspec
 
-from roost.conductor.instances.types import ShownInstance
 from roost.dashboard.actions.place import PlaceNow, place_now
 from roost.dashboard.actions.word import WordSubject, WordVerb
 from roost.dashboard.html.values import amount, counted, number
-from roost.dashboard.page import PageQuery
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.views.absence import of_cloud
-from roost.model.visibility import seen, seen_by_project
-from roost.web.errors import NotFound
-from roost.web.query import Uuid
 from roost.web.request import Request
 
 NOTHING_DOES = (
@@ -33,21 +28,6 @@ class WordConfirmation(msgspec.Struct, frozen=True, kw_only=True):
     hindered: str | None = None
 
 
-class DeletionConfirmation(msgspec.Struct, frozen=True, kw_only=True):
-    """The question before the deletion of an instance; see `WordConfirmation`."""
-
-    instance: ShownInstance
-    user: str
-    will: tuple[str, ...]
-    hindered: str | None = None
-
-
-class DeletionQuery(PageQuery, forbid_unknown_fields=True, kw_only=True):
-    """The instance that is to be deleted."""
-
-    instance: Uuid
-
-
 @of_cloud
 async def word_confirmation(
     service: DashboardService, cloud: CloudReads, req: Request, verb: WordVerb
@@ -59,23 +39,6 @@ async def word_confirmation(
         place=place,
         user=req.identity.user_id,
         will=_will_of_word(verb, place),
-        hindered=hindered(service),
-    )
-
-
-@of_cloud
-async def deletion_confirmation(
-    service: DashboardService, cloud: CloudReads, req: Request
-) -> DeletionConfirmation:
-    """Return the question before a deletion. Raises `NotFound`: there is no such instance for the viewer."""
-    uuid = req.query.instance
-    found = await cloud.instances.find(uuid)
-    if found is None or not req.projects.include(found.project_id):
-        raise NotFound(f"There is no instance {uuid}.")
-    return DeletionConfirmation(
-        instance=found,
-        user=req.identity.user_id,
-        will=_will_of_deletion(found),
         hindered=hindered(service),
     )
 
@@ -106,17 +69,18 @@ def _will_of_word(verb: WordVerb, place: PlaceNow) -> tuple[str, ...]:
     if place.instances == 0:
         will.append("No instance is there.")
     else:
-        will.append(f"{there} there {'stays and runs' if one else 'stay and run'} on. Roost moves no guest.")
-    if verb == "drain":
-        empties = (
-            "The drain ends at once."
-            if place.instances == 0
-            else (
-                "The drain ends when the last one is gone: their users delete or rebuild them. Events tell "
-                "its beginning and its end."
+        will.append(f"{there} there {'stays and runs' if one else 'stay and run'} on.")
+    if verb == "drain" and place.instances == 0:
+        will.append("The drain ends at once.")
+    elif verb == "drain":
+        will.append("The drain ends when the last one is gone. Events tell its beginning and its end.")
+        if place.can_empty:
+            will.append(
+                "If they are to move, other hosts of the cell take them, a few at once. What cannot move now "
+                "is tried again later."
             )
-        )
-        will.append(empties)
+        else:
+            will.append("Their users delete them, or each host is drained with moves.")
     if place.enabled is False:
         will.append("It is disabled already: this changes the reason.")
     return tuple(will)
@@ -137,24 +101,3 @@ def _instances(count: int | None) -> str:
     if count is None:
         return "The instances, whose number the cell does not tell now,"
     return counted(count, "instance")
-
-
-def _will_of_deletion(instance: ShownInstance) -> tuple[str, ...]:
-    will = []
-    if instance.host is not None:
-        will.append(f"Host {instance.host} destroys the guest, with its data on that host.")
-    else:
-        will.append("The guest is destroyed, if there is one, with its data on its host.")
-    for provider in (instance.claim or {}).values():
-        amounts = ", ".join(f"{amount(name, used)} {name}" for name, used in sorted(provider.items()))
-        will.append(f"Its claim is given back: {amounts}.")
-    will.append("This cannot be undone. The deletion is durable when it is answered.")
-    will.append("Its history stays for some days, and names you.")
-    return tuple(will)
-
-
-@seen_by_project(DeletionConfirmation)
-def _deletion(view: DeletionConfirmation) -> DeletionConfirmation:
-    """Return the question as a project sees it: without the host."""
-    instance = seen(view.instance)
-    return msgspec.structs.replace(view, instance=instance, will=_will_of_deletion(instance))

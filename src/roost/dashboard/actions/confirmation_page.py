@@ -7,19 +7,13 @@ from typing import Final
 import htpy as h
 
 from roost.dashboard import addresses
-from roost.dashboard.actions.confirmation import (
-    DeletionConfirmation,
-    DeletionQuery,
-    WordConfirmation,
-    deletion_confirmation,
-    word_confirmation,
-)
+from roost.dashboard.actions.confirmation import WordConfirmation, word_confirmation
 from roost.dashboard.actions.place import PlaceNow
 from roost.dashboard.actions.word import VERBS, SubjectQuery, WordVerb
-from roost.dashboard.html.places import cell_link, host_link, instance_link
+from roost.dashboard.html.places import cell_link, host_link
 from roost.dashboard.html.shell import Viewing, page_head
-from roost.dashboard.html.states import instance_state, place_state, state_mark
-from roost.dashboard.html.values import amount, name, number
+from roost.dashboard.html.states import place_state, state_mark
+from roost.dashboard.html.values import amount, number
 from roost.dashboard.page import Page
 from roost.dashboard.pages.absence import unless_absent
 from roost.dashboard.service import FLEET_RULE
@@ -54,6 +48,14 @@ def _word(view: WordConfirmation, viewing: Viewing) -> h.Node:
                 h.p("#reason-hint.hint")[_REASONS[verb]],
             ]
         )
+    if verb == "drain" and place.can_empty:
+        fields.append(
+            h.div(".field")[
+                h.label[
+                    h.input(type="checkbox", name="move", value="on", checked=True), "Move its instances away"
+                ]
+            ]
+        )
     label = f"{WORDS[verb]} {place.kind}"
     kind = "primary" if verb == "enable" else "danger"
     return [
@@ -62,7 +64,7 @@ def _word(view: WordConfirmation, viewing: Viewing) -> h.Node:
             crumbs=crumbs_of(place),
         ),
         h.div(".grid.side")[
-            _question(
+            question(
                 view.will,
                 view.user,
                 view.hindered,
@@ -77,44 +79,7 @@ def _word(view: WordConfirmation, viewing: Viewing) -> h.Node:
     ]
 
 
-def _deletion(view: DeletionConfirmation, viewing: Viewing) -> h.Node:
-    instance = view.instance
-    fields = [h.input(type="hidden", name="instance", value=instance.uuid)]
-    back = addresses.instance(instance.uuid)
-    facts: list[tuple[str, h.Node]] = [
-        ("Instance", instance_link(instance.uuid, instance.name)),
-        ("State", state_mark(instance_state(instance.state))),
-        ("Host", instance.host and host_link(instance.host, instance.node)),
-        ("Flavor", name(instance.flavor)),
-        ("Project", name(instance.project_id)),
-        ("User", name(instance.user_id)),
-        ("UUID", h.bdi(".mono")[instance.uuid]),
-    ]
-    return [
-        page_head(
-            ["Delete instance ", h.bdi[instance.name or instance.uuid], "?"],
-            crumbs=(("Instances", addresses.INSTANCES),),
-        ),
-        h.div(".grid.side")[
-            _question(
-                view.will,
-                view.user,
-                view.hindered,
-                addresses.action("delete"),
-                fields,
-                "Delete instance",
-                "danger",
-                back,
-            ),
-            h.section(".card", aria_labelledby="now")[
-                h.h2("#now")["As it is now"],
-                h.dl(".facts")[[(h.dt[title], h.dd[value]) for title, value in facts if value]],
-            ],
-        ],
-    ]
-
-
-def _question(
+def question(
     will: tuple[str, ...],
     user: str,
     hindered: str | None,
@@ -124,6 +89,7 @@ def _question(
     kind: str,
     back: str,
 ) -> h.Element:
+    """Return what will happen, and the form that does it. ``kind``: of its button. ``back``: an address."""
     return h.section(".card", aria_labelledby="will")[
         h.h2("#will")["What will happen"],
         h.ul(".bullets")[[h.li[h.bdi[each]] for each in will]],
@@ -211,27 +177,16 @@ def _instances(place: PlaceNow) -> h.Node:
     return h.a(href=addresses.with_query(addresses.INSTANCES, **asked))[number(place.instances)]
 
 
-CONFIRMATIONS: Final = (
-    *(
-        Page(
-            addresses.action(verb),
-            Rule(FLEET_RULE),
-            partial(word_confirmation, verb=verb),
-            unless_absent(WORDS[verb], _word),
-            lambda view: f"{WORDS[view.verb]}?",
-            here=addresses.CELLS,
-            query=SubjectQuery,
-        )
-        for verb in VERBS
-    ),
+CONFIRMATIONS: Final = tuple(
     Page(
-        addresses.action("delete"),
-        Rule("conductor:instances:delete", all_projects="conductor:instances:all_projects"),
-        deletion_confirmation,
-        unless_absent("Delete", _deletion),
-        lambda _: "Delete?",
-        here=addresses.INSTANCES,
-        query=DeletionQuery,
-    ),
+        addresses.action(verb),
+        Rule(FLEET_RULE),
+        partial(word_confirmation, verb=verb),
+        unless_absent(WORDS[verb], _word),
+        lambda view: f"{WORDS[view.verb]}?",
+        here=addresses.CELLS,
+        query=SubjectQuery,
+    )
+    for verb in VERBS
 )
-"""The pages that ask."""
+"""The pages that ask before a word."""

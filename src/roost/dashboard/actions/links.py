@@ -1,9 +1,12 @@
 """Links to actions, for the pages of cells, hosts and instances. Each leads to a page that asks first."""
 
+from collections.abc import Sequence
+
 import htpy as h
 
 from roost.dashboard import addresses
 from roost.dashboard.actions.confirmation import NOTHING_DOES
+from roost.dashboard.actions.instance_act import ACTS, ActVerb
 from roost.dashboard.actions.word import VERBS, WordVerb
 from roost.dashboard.html.shell import Viewing
 
@@ -36,8 +39,8 @@ def word_links(
     ]
 
 
-def deletion_link(viewing: Viewing, uuid: str) -> h.Node:
-    """Return a link to delete an instance."""
+def act_links(viewing: Viewing, uuid: str, verbs: Sequence[ActVerb]) -> h.Node:
+    """Return links to acts on an instance."""
     if not viewing.acts:
         return h.span(".muted", title=NOTHING_DOES)["No actions here"]
-    return h.a(".button", href=addresses.action("delete", instance=uuid))["Delete"]
+    return [h.a(".button", href=addresses.action(verb, instance=uuid))[ACTS[verb].label] for verb in verbs]

@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import falcon
 import msgspec
-from msgspec import Meta
 
 from roost.dashboard import addresses
 from roost.dashboard.actions.client import UnknownOutcome
 from roost.dashboard.actions.confirmation import NOTHING_DOES
-from roost.dashboard.actions.outcome import ActionResult, DeletionOutcome, WordOutcome
-from roost.dashboard.actions.outcome_page import deletion_outcome_html, title_of_outcome, word_outcome_html
+from roost.dashboard.actions.instance_act import ACTS, ActVerb, InstanceForm, InstanceOutcome, request_of
+from roost.dashboard.actions.instance_act_page import ALL_PROJECTS, instance_outcome_html
+from roost.dashboard.actions.outcome import ActionResult, WordOutcome
+from roost.dashboard.actions.outcome_page import title_of_outcome, word_outcome_html
 from roost.dashboard.actions.place import PlaceNow, place_now
 from roost.dashboard.actions.word import VERBS, WordForm, WordSubject, WordVerb, body_of, event_kind
 from roost.dashboard.conventions import wants_json
@@ -32,19 +33,13 @@ CLOCKS_DIFFER: Final = 120.0
 """Seconds by which the clock of the process that wrote an event may be behind this one's."""
 
 
-class DeletionForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The form that deletes an instance."""
-
-    instance: Annotated[str, Meta(pattern="^[0-9A-Za-z-]{1,64}$")]
-
-
 async def say_word(service: DashboardService, req: Request, resp: Response, *, verb: WordVerb) -> None:
     """Enable or disable a cell, a host or a node, and show what became of it."""
     form: WordForm = req.body
     subject = WordSubject.of(form)
     cloud = _cloud(service)
     began = service.clock()
-    body = body_of(verb, form.reason)
+    body = body_of(verb, form.reason, moves=bool(form.move))
     result = await _asked(service, req, "PUT", subject.path, body, subject.query)
     place = await _place(service, cloud, subject)
     event = None
@@ -61,23 +56,28 @@ async def say_word(service: DashboardService, req: Request, resp: Response, *, v
         place=place,
         event=event,
     )
-    _answer(service, req, resp, view, result, word_outcome_html)
+    _answer(service, req, resp, view, word_outcome_html)
 
 
-async def delete_instance(service: DashboardService, req: Request, resp: Response) -> None:
-    """Delete an instance, and show what became of it."""
-    uuid = req.body.instance.lower()
+async def act_on_instance(service: DashboardService, req: Request, resp: Response, *, verb: ActVerb) -> None:
+    """Do an act on an instance, and show what became of it."""
+    form: InstanceForm = req.body
     cloud = _cloud(service)
     began = service.clock()
-    result = await _asked(service, req, "DELETE", f"/v1/instances/{uuid}", None, {})
+    method, path, body = request_of(verb, form)
+    key = form.key if method == "POST" else ""
+    result = await _asked(service, req, method, path, body, {}, key or None)
+    uuid = form.instance.lower()
     try:
         found = await cloud.instances.find(uuid)
     except StorageError:
         found = None
     if found is not None and not req.projects.include(found.project_id):
         found = None
-    view = DeletionOutcome(uuid=uuid, result=result, user=req.identity.user_id, at=began, instance=found)
-    _answer(service, req, resp, visible(view, req.viewer), result, deletion_outcome_html)
+    view = InstanceOutcome(
+        verb=verb, uuid=uuid, result=result, user=req.identity.user_id, at=began, instance=found, key=key
+    )
+    _answer(service, req, resp, visible(view, req.viewer), instance_outcome_html)
 
 
 def _cloud(service: DashboardService) -> CloudReads:
@@ -93,14 +93,15 @@ async def _asked(
     path: str,
     body: Mapping[str, object] | None,
     query: Mapping[str, str],
+    key: str | None = None,
 ) -> ActionResult:
-    """Send a request with the token of the user, and return its result."""
+    """Send a request with the token of the user, and return its result. ``key``: of one that creates."""
     if service.actions is None:
         raise Conflict(NOTHING_DOES)
     session = service.sessions.session(req.headers)
     token = req.get_header("x-auth-token") if session is None else session.token
     try:
-        return ActionResult.of(await service.actions.send(token or "", method, path, body, query))
+        return ActionResult.of(await service.actions.send(token or "", method, path, body, query, key))
     except (UnknownOutcome, Unavailable) as error:
         return ActionResult.of_failure(error)
 
@@ -143,18 +144,17 @@ def _answer(
     service: DashboardService,
     req: Request,
     resp: Response,
-    view: WordOutcome | DeletionOutcome,
-    result: ActionResult,
+    view: WordOutcome | InstanceOutcome,
     html: Any,
 ) -> None:
-    resp.status = result.http_status
+    resp.status = view.result.http_status
     if wants_json(req):
         resp.content_type = falcon.MEDIA_JSON
         resp.data = msgspec.json.encode(view)
         return
     viewing = viewing_of(service, req)
-    here = addresses.INSTANCES if isinstance(view, DeletionOutcome) else addresses.CELLS
-    show(resp, viewing, title_of_outcome(view), html(view, viewing), here=here)
+    here = addresses.INSTANCES if isinstance(view, InstanceOutcome) else addresses.CELLS
+    show(resp, viewing, title_of_outcome(view.result), html(view, viewing), here=here)
 
 
 def _form(path: str, rule: Rule, handler: Any, body: Any) -> FormOperation:
@@ -168,11 +168,14 @@ ACTION_OPERATIONS: Final = (
         _form(addresses.action(verb), Rule(FLEET_RULE), partial(say_word, verb=verb), WordForm)
         for verb in VERBS
     ),
-    _form(
-        addresses.action("delete"),
-        Rule("conductor:instances:delete", all_projects="conductor:instances:all_projects"),
-        delete_instance,
-        DeletionForm,
+    *(
+        _form(
+            addresses.action(verb),
+            Rule(act.rule, all_projects=ALL_PROJECTS),
+            partial(act_on_instance, verb=verb),
+            InstanceForm,
+        )
+        for verb, act in ACTS.items()
     ),
 )
 """The rules here are those of the questions; the policy of the conductor decides what is done."""

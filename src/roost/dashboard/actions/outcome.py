@@ -1,14 +1,12 @@
-"""The view of the page after an action: what became of it, and the event that records it."""
+"""What became of an action; and the view of the page after a word, with the event that records it."""
 
 from typing import Literal
 
 import msgspec
 
-from roost.conductor.instances.types import ShownInstance
 from roost.dashboard.actions.client import ConductorAnswer, UnknownOutcome
 from roost.dashboard.actions.place import PlaceNow
 from roost.dashboard.actions.word import WordVerb
-from roost.model.visibility import seen, seen_by_project
 from roost.state.api_database.event_types import CloudEvent
 from roost.web.errors import Unavailable
 
@@ -65,19 +63,3 @@ class WordOutcome(msgspec.Struct, frozen=True, kw_only=True):
     node: str | None
     place: PlaceNow | None
     event: CloudEvent | None
-
-
-class DeletionOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The page after a deletion. ``instance``: as it is now, None if nothing is left of it."""
-
-    uuid: str
-    result: ActionResult
-    user: str
-    at: float
-    instance: ShownInstance | None
-
-
-@seen_by_project(DeletionOutcome)
-def _deletion(view: DeletionOutcome) -> DeletionOutcome:
-    instance = None if view.instance is None else seen(view.instance)
-    return msgspec.structs.replace(view, instance=instance)

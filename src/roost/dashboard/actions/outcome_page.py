@@ -4,9 +4,8 @@ import htpy as h
 
 from roost.dashboard import addresses
 from roost.dashboard.actions.confirmation_page import WORDS, crumbs_of, place_address, place_card
-from roost.dashboard.actions.outcome import ActionResult, DeletionOutcome, WordOutcome
+from roost.dashboard.actions.outcome import ActionResult, WordOutcome
 from roost.dashboard.html.shell import Viewing, page_head
-from roost.dashboard.html.states import instance_state, state_mark
 from roost.dashboard.html.times import weekday_moment
 from roost.dashboard.html.values import counted, number
 from roost.dashboard.pages.events import in_words
@@ -15,11 +14,11 @@ from roost.state.api_database.event_types import CloudEvent
 _DONE = {"enable": "is enabled", "disable": "is disabled", "drain": "is being drained"}
 
 
-def title_of_outcome(view: WordOutcome | DeletionOutcome) -> str:
-    """Return the title of the page."""
-    if view.result.result == "done":
+def title_of_outcome(result: ActionResult) -> str:
+    """Return the title of the page after an action."""
+    if result.result == "done":
         return "Done"
-    return "Not known" if view.result.result == "unknown" else "Not done"
+    return "Not known" if result.result == "unknown" else "Not done"
 
 
 def word_outcome_html(view: WordOutcome, viewing: Viewing) -> h.Node:
@@ -41,43 +40,11 @@ def word_outcome_html(view: WordOutcome, viewing: Viewing) -> h.Node:
         h.div(".grid.side")[
             h.section(".card", aria_labelledby="result")[
                 h.h2("#result")["What was done"],
-                _sentence(view.result, again, _from_now_on(view)),
-                _record(view.result, view.user, view.at, view.event, viewing),
+                outcome_sentence(view.result, again, _from_now_on(view)),
+                outcome_record(view.result, view.user, view.at, view.event),
                 h.div(".button-row")[_next(view)],
             ],
             None if place is None else place_card(place),
-        ],
-    ]
-
-
-def deletion_outcome_html(view: DeletionOutcome, viewing: Viewing) -> h.Node:
-    """Return the page after a deletion."""
-    instance = view.instance
-    shown = view.uuid if instance is None else instance.name or view.uuid
-    words = {
-        "done": " is being deleted",
-        "refused": " is as it was",
-        "unreached": " is as it was",
-        "unknown": ": not known whether it is deleted",
-    }
-    again = addresses.action("delete", instance=view.uuid)
-    return [
-        page_head(
-            ["Instance ", h.bdi[shown], words[view.result.result]],
-            crumbs=(("Instances", addresses.INSTANCES),),
-        ),
-        h.section(".card.confirm", aria_labelledby="result")[
-            h.h2("#result")["What was done"],
-            _sentence(view.result, again, "The deletion is durable: the host destroys the guest next."),
-            instance is not None and h.p["Its state now: ", state_mark(instance_state(instance.state))],
-            instance is None
-            and view.result.result == "done"
-            and h.p["Nothing is left of it but its history."],
-            _record(view.result, view.user, view.at, None, viewing),
-            h.div(".button-row")[
-                h.a(".button.primary", href=f"{addresses.instance(view.uuid)}#history")["Its history"],
-                h.a(".button", href=addresses.INSTANCES)["All instances"],
-            ],
         ],
     ]
 
@@ -94,7 +61,8 @@ def _from_now_on(view: WordOutcome) -> str:
     return f"It gets no new instances. {there} there and {'runs' if left == 1 else 'run'} on."
 
 
-def _sentence(result: ActionResult, again: str, done: str) -> h.Node:
+def outcome_sentence(result: ActionResult, again: str, done: str) -> h.Node:
+    """Return what became of an action. ``again``: the address of its question. ``done``: what comes next."""
     says = result.says and h.bdi[result.says]
     match result.result:
         case "done":
@@ -112,7 +80,8 @@ def _sentence(result: ActionResult, again: str, done: str) -> h.Node:
     ]
 
 
-def _record(result: ActionResult, user: str, at: float, event: CloudEvent | None, viewing: Viewing) -> h.Node:
+def outcome_record(result: ActionResult, user: str, at: float, event: CloudEvent | None) -> h.Node:
+    """Return who asked for an action and when, with the event that records it."""
     facts: list[tuple[str, h.Node]] = [
         ("Asked by", h.strong[h.bdi[user]]),
         ("At", weekday_moment(at)),

@@ -31,12 +31,13 @@ class SubjectQuery(PageQuery, forbid_unknown_fields=True, kw_only=True):
 
 
 class WordForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The form that says a word."""
+    """The form that says a word. ``move``: a drain has the instances moved to other hosts."""
 
     cell: Annotated[str, Meta(max_length=255)] = ""
     host: Annotated[str, Meta(max_length=255)] = ""
     node: Annotated[str, Meta(max_length=255)] = ""
     reason: Annotated[str, Meta(max_length=1000)] = ""
+    move: Literal["", "on"] = ""
 
 
 class WordSubject(NamedTuple):
@@ -93,7 +94,10 @@ def event_kind(subject: WordSubject, verb: WordVerb) -> EventKind:
     return kinds[subject.kind, verb == "enable"]
 
 
-def body_of(verb: WordVerb, reason: str) -> dict[str, object]:
-    """Return the body of the request that says a word."""
+def body_of(verb: WordVerb, reason: str, *, moves: bool = False) -> dict[str, object]:
+    """Return the body of the request that says a word. ``moves``: of a drain, the instances move away."""
+    if verb == "enable":
+        return {"enabled": True}
     said = reason.strip() or ("it is drained" if verb == "drain" else None)
-    return {"enabled": verb == "enable", **({"reason": said} if said and verb != "enable" else {})}
+    body: dict[str, object] = {"enabled": False, **({"reason": said} if said else {})}
+    return {**body, "move": True} if moves and verb == "drain" else body

@@ -1,4 +1,4 @@
-"""States of instances, decisions, hosts and cells in words, each with the mark that it has everywhere."""
+"""States of instances, moves, decisions, hosts and cells in words, each with its mark."""
 
 from typing import Final, NamedTuple
 
@@ -43,6 +43,29 @@ _DECISIONS: Final = {
     "decided": ShownState("off", "Decided"),
 }
 
+_MOVES: Final = {
+    "requested": ShownState("note", "Looks for a host"),
+    "preparing": ShownState("note", "The target prepares"),
+    "stopping": ShownState("note", "The source stops"),
+    "stopped": ShownState("note", "Stopped on the source"),
+    "starting": ShownState("note", "The target starts"),
+    "retrying": ShownState("look", "Looks for another host"),
+    "restarting": ShownState("look", "The source starts again"),
+    "returning": ShownState("look", "Stays where it was"),
+    "switched": ShownState("ok", "Moved, not confirmed"),
+    "cleaning": ShownState("ok", "Moved, the source cleans up"),
+    "reverting": ShownState("note", "Goes back: the target stops"),
+    "resuming": ShownState("note", "Goes back: the source starts"),
+    "continuing": ShownState("look", "Cannot go back: the target starts"),
+    "undoing": ShownState("note", "Goes back: claims are exchanged"),
+    "discarding": ShownState("note", "Went back, the target cleans up"),
+    "freeing": ShownState("ok", "The claim is given back"),
+    "done": ShownState("ok", "Moved"),
+    "reverted": ShownState("ok", "Went back"),
+    "failed": ShownState("fails", "Did not move"),
+    "deleted": ShownState("off", "Deleted"),
+}
+
 _ATTEMPTS: Final = {
     "pending": ShownState("note", "Building"),
     "built": ShownState("ok", "Built"),
@@ -63,6 +86,11 @@ _PLACES: Final = {
 def instance_state(state: str) -> ShownState:
     """Return the state of an instance in words."""
     return _INSTANCES.get(state, ShownState("note", state))
+
+
+def move_state(state: str) -> ShownState:
+    """Return the state of a move in words."""
+    return _MOVES.get(state, ShownState("note", state))
 
 
 def decision_state(outcome: str) -> ShownState:

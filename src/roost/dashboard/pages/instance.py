@@ -6,13 +6,13 @@ from typing import Final
 import htpy as h
 
 from roost.dashboard import addresses
-from roost.dashboard.actions.links import deletion_link
+from roost.dashboard.actions.links import act_links
 from roost.dashboard.html.history import history_timeline
 from roost.dashboard.html.lists import cell, table, text_field
 from roost.dashboard.html.live import live_region
 from roost.dashboard.html.places import cell_link, host_link
 from roost.dashboard.html.shell import Viewing, page_head
-from roost.dashboard.html.states import instance_state, state_mark
+from roost.dashboard.html.states import instance_state, move_state, state_mark
 from roost.dashboard.html.time_strip import Phase, time_strip
 from roost.dashboard.html.times import duration, weekday_moment
 from roost.dashboard.html.values import amount, moment, name
@@ -38,7 +38,7 @@ def _instance(view: InstanceView, viewing: Viewing) -> h.Node:
             "instance",
             _notices(view),
             h.div(".grid.side")[
-                h.div(".grid")[_places(view), _history(view)],
+                h.div(".grid")[_move(view), _places(view), _history(view)],
                 h.div(".grid")[_facts(view, viewing), _claim(view)],
             ],
             topic="events",
@@ -49,7 +49,7 @@ def _instance(view: InstanceView, viewing: Viewing) -> h.Node:
 
 def _actions(view: InstanceView, viewing: Viewing) -> h.Node:
     # A page of the past changes nothing.
-    return deletion_link(viewing, view.uuid) if view.deletable and viewing.at is None else None
+    return act_links(viewing, view.uuid, view.acts) if view.acts and viewing.at is None else None
 
 
 def _notices(view: InstanceView) -> h.Node:
@@ -81,6 +81,40 @@ def _places(view: InstanceView) -> h.Element:
             [_stay(each, view) for each in reversed(view.stays)],
         ),
     ]
+
+
+def _move(view: InstanceView) -> h.Node:
+    """The move that is under way, with the states that it entered."""
+    move = view.move
+    if move is None:
+        return None
+    target = move.target_host and [" to ", h.strong[host_link(move.target_host, move.target_node)]]
+    source = move.source_host and h.strong[host_link(move.source_host, move.source_node)]
+    return h.section(".card", aria_labelledby="move")[
+        h.div(".section-head")[h.h2("#move")["Its move"], state_mark(move_state(move.state), chip=True)],
+        h.p[
+            _KINDS.get(move.kind, move.kind),
+            source and [" from ", source],
+            target or " to a host that is looked for",
+            move.user_id and [", asked for by ", h.bdi[move.user_id]],
+            ".",
+        ],
+        move.reason and h.p(".muted")[h.bdi[move.reason]],
+        h.ol(".timeline")[
+            [
+                h.li(class_=f"state-{move_state(each.state).mark}")[
+                    weekday_moment(each.at),
+                    h.div[move_state(each.state).words, each.host and [": ", h.bdi[each.host]]],
+                    each.reason and h.div[h.bdi(".name.muted")[each.reason]],
+                ]
+                for each in move.steps
+            ]
+        ],
+    ]
+
+
+_KINDS = {"migrate": "A migration", "resize": "A resize", "evacuate": "An evacuation"}
+"""The kinds of moves in words."""
 
 
 def _strip_note(view: InstanceView) -> h.Node:

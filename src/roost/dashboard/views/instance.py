@@ -4,6 +4,8 @@ import msgspec
 
 from roost.conductor.history.types import InstanceHistory
 from roost.conductor.instances.types import ShownInstance
+from roost.conductor.moves.types import DescribedMove
+from roost.dashboard.actions.instance_act import ActVerb, move_of, offered
 from roost.dashboard.past.past_moments import PastMissing
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.views.absence import of_cloud
@@ -30,7 +32,8 @@ class InstanceView(msgspec.Struct, frozen=True, kw_only=True):
 
     ``instance``: None if nothing is left of it. ``claim``: what it holds in placement. ``stays``: the hosts
     that it was on. ``asked``: the time that was asked for, and ``then``: the stay at that time. ``claim`` is
-    of that time then; ``claim_missing``: why it is not known. ``deletable``: the viewer may delete it.
+    of that time then; ``claim_missing``: why it is not known. ``move``: the one under way, if the viewer may
+    see it. ``acts``: those that the viewer may do.
     """
 
     now: float
@@ -42,7 +45,8 @@ class InstanceView(msgspec.Struct, frozen=True, kw_only=True):
     claim_missing: str | None = None
     asked: float | None = None
     then: HostStay | None = None
-    deletable: bool = False
+    move: DescribedMove | None = None
+    acts: tuple[ActVerb, ...] = ()
 
     @property
     def name(self) -> str | None:
@@ -83,6 +87,7 @@ async def instance_view(
     missing = None
     if req.query.at is not None and service.is_operator(req.identity):
         claim, missing = await _claim_at(service, uuid, req.query.at)
+    move = await move_of(service, cloud, req, instance)
     return InstanceView(
         now=service.clock(),
         uuid=uuid,
@@ -93,14 +98,9 @@ async def instance_view(
         claim_missing=missing,
         asked=asked,
         then=None if asked is None else stay_at(stays, asked),
-        deletable=_deletable(service, req, instance),
+        move=move,
+        acts=offered(service, req, instance, move),
     )
-
-
-def _deletable(service: DashboardService, req: Request, instance: ShownInstance | None) -> bool:
-    if instance is None or instance.state in ("deleting", "destroyed"):
-        return False
-    return service.policy.allows(req.identity, "conductor:instances:delete", req.identity.project_id)
 
 
 async def _claim_at(
@@ -145,5 +145,6 @@ def _instance(view: InstanceView) -> InstanceView:
         history=history,
         stays=stays,
         claim=(),
+        move=None,
         then=None if view.asked is None else stay_at(stays, view.asked),
     )
