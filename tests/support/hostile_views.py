@@ -8,7 +8,7 @@ from roost.conductor.instances.types import InstancePage, ShownInstance
 from roost.conductor.moves.types import DescribedMove, ShownMoveStep
 from roost.dashboard.actions.confirmation import WordConfirmation
 from roost.dashboard.actions.confirmation_page import CONFIRMATIONS
-from roost.dashboard.actions.instance_act import ACTS, InstanceOutcome, InstanceQuestion
+from roost.dashboard.actions.instance_act import ACTS, InstanceActOutcome, InstanceActQuestion
 from roost.dashboard.actions.instance_act_page import INSTANCE_QUESTIONS, instance_outcome_html
 from roost.dashboard.actions.outcome import ActionResult, WordOutcome
 from roost.dashboard.actions.outcome_page import word_outcome_html
@@ -65,7 +65,7 @@ def pages_named(text: str, viewing: Viewing) -> dict[str, h.Node]:
         "word said": word_outcome_html(said, viewing),
         **{
             f"{verb} asked": INSTANCE_QUESTIONS[verb].html(
-                InstanceQuestion(
+                InstanceActQuestion(
                     verb=verb,
                     instance=shown,
                     user=text,
@@ -77,7 +77,7 @@ def pages_named(text: str, viewing: Viewing) -> dict[str, h.Node]:
             for verb, act in ACTS.items()
         },
         "instance acted on": instance_outcome_html(
-            InstanceOutcome(verb="migrate", uuid=text, result=result, user=text, at=1.0, instance=shown),
+            InstanceActOutcome(verb="migrate", uuid=text, result=result, user=text, at=1.0, instance=shown),
             viewing,
         ),
     }

@@ -54,7 +54,7 @@ class InstanceAct(NamedTuple):
     of_move: bool = False
 
 
-class InstanceQuestion(msgspec.Struct, frozen=True, kw_only=True):
+class InstanceActQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """The question before an act. ``move``: the one under way, if the viewer may see it.
 
     ``key``: of the request, which is sent again with the same. ``hindered``: why it cannot be done here.
@@ -69,7 +69,7 @@ class InstanceQuestion(msgspec.Struct, frozen=True, kw_only=True):
     hindered: str | None = None
 
 
-class InstanceOutcome(msgspec.Struct, frozen=True, kw_only=True):
+class InstanceActOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The page after an act. ``instance``: as it is now, None if nothing is left. ``key``: as before."""
 
     verb: ActVerb
@@ -101,7 +101,7 @@ class InstanceForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 @of_cloud
 async def instance_question(
     service: DashboardService, cloud: CloudReads, req: Request, verb: ActVerb
-) -> InstanceQuestion:
+) -> InstanceActQuestion:
     """Return the question before an act. Raises `NotFound`: there is no such instance for the viewer."""
     uuid = req.query.instance
     found = await cloud.instances.find(uuid)
@@ -114,7 +114,7 @@ async def instance_question(
         reason = f"This is not possible now: the instance is {found.state}" + (
             "." if move is None else f", and its move is {move.state}."
         )
-    return InstanceQuestion(
+    return InstanceActQuestion(
         verb=verb,
         instance=found,
         user=req.identity.user_id,
@@ -313,8 +313,8 @@ ACTS: Final[dict[ActVerb, InstanceAct]] = {
 """The acts by the verb of their address, in the order of their buttons."""
 
 
-@seen_by_project(InstanceQuestion)
-def _question(view: InstanceQuestion) -> InstanceQuestion:
+@seen_by_project(InstanceActQuestion)
+def _question(view: InstanceActQuestion) -> InstanceActQuestion:
     """Return the question as a project sees it: without the host."""
     instance = seen(view.instance)
     return msgspec.structs.replace(
@@ -322,7 +322,7 @@ def _question(view: InstanceQuestion) -> InstanceQuestion:
     )
 
 
-@seen_by_project(InstanceOutcome)
-def _outcome(view: InstanceOutcome) -> InstanceOutcome:
+@seen_by_project(InstanceActOutcome)
+def _outcome(view: InstanceActOutcome) -> InstanceActOutcome:
     instance = None if view.instance is None else seen(view.instance)
     return msgspec.structs.replace(view, instance=instance)

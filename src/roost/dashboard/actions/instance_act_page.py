@@ -10,9 +10,9 @@ from roost.dashboard.actions.confirmation_page import question
 from roost.dashboard.actions.instance_act import (
     ACTS,
     ActVerb,
-    InstanceOutcome,
+    InstanceActOutcome,
+    InstanceActQuestion,
     InstanceQuery,
-    InstanceQuestion,
     instance_question,
 )
 from roost.dashboard.actions.outcome_page import outcome_record, outcome_sentence
@@ -27,7 +27,7 @@ from roost.web.policy import Rule
 ALL_PROJECTS: Final = "conductor:instances:all_projects"
 
 
-def _question(view: InstanceQuestion, viewing: Viewing) -> h.Node:
+def _question(view: InstanceActQuestion, viewing: Viewing) -> h.Node:
     instance, move, act = view.instance, view.move, ACTS[view.verb]
     facts: list[tuple[str, h.Node]] = [
         ("Instance", instance_link(instance.uuid, instance.name)),
@@ -63,7 +63,7 @@ def _question(view: InstanceQuestion, viewing: Viewing) -> h.Node:
     ]
 
 
-def _fields(view: InstanceQuestion) -> list[h.Node]:
+def _fields(view: InstanceActQuestion) -> list[h.Node]:
     hidden = {"instance": view.instance.uuid, "move": view.move and view.move.uuid, "key": view.key}
     fields: list[h.Node] = [
         h.input(type="hidden", name=field, value=value) for field, value in hidden.items() if value
@@ -84,7 +84,7 @@ def _fields(view: InstanceQuestion) -> list[h.Node]:
     return fields
 
 
-def instance_outcome_html(view: InstanceOutcome, viewing: Viewing) -> h.Node:
+def instance_outcome_html(view: InstanceActOutcome, viewing: Viewing) -> h.Node:
     """Return the page after an act."""
     instance, act = view.instance, ACTS[view.verb]
     shown = view.uuid if instance is None else instance.name or view.uuid
@@ -123,7 +123,7 @@ def _page(verb: ActVerb) -> Page:
         Rule(act.rule, all_projects=ALL_PROJECTS),
         partial(instance_question, verb=verb),
         unless_absent(act.label, _question),
-        lambda view: f"{ACTS[view.verb].label}?" if isinstance(view, InstanceQuestion) else act.label,
+        lambda view: f"{ACTS[view.verb].label}?" if isinstance(view, InstanceActQuestion) else act.label,
         here=addresses.INSTANCES,
         query=InstanceQuery,
     )

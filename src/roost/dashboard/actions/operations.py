@@ -10,7 +10,7 @@ import msgspec
 from roost.dashboard import addresses
 from roost.dashboard.actions.client import UnknownOutcome
 from roost.dashboard.actions.confirmation import NOTHING_DOES
-from roost.dashboard.actions.instance_act import ACTS, ActVerb, InstanceForm, InstanceOutcome, request_of
+from roost.dashboard.actions.instance_act import ACTS, ActVerb, InstanceActOutcome, InstanceForm, request_of
 from roost.dashboard.actions.instance_act_page import ALL_PROJECTS, instance_outcome_html
 from roost.dashboard.actions.outcome import ActionResult, WordOutcome
 from roost.dashboard.actions.outcome_page import title_of_outcome, word_outcome_html
@@ -74,7 +74,7 @@ async def act_on_instance(service: DashboardService, req: Request, resp: Respons
         found = None
     if found is not None and not req.projects.include(found.project_id):
         found = None
-    view = InstanceOutcome(
+    view = InstanceActOutcome(
         verb=verb, uuid=uuid, result=result, user=req.identity.user_id, at=began, instance=found, key=key
     )
     _answer(service, req, resp, visible(view, req.viewer), instance_outcome_html)
@@ -144,7 +144,7 @@ def _answer(
     service: DashboardService,
     req: Request,
     resp: Response,
-    view: WordOutcome | InstanceOutcome,
+    view: WordOutcome | InstanceActOutcome,
     html: Any,
 ) -> None:
     resp.status = view.result.http_status
@@ -153,7 +153,7 @@ def _answer(
         resp.data = msgspec.json.encode(view)
         return
     viewing = viewing_of(service, req)
-    here = addresses.INSTANCES if isinstance(view, InstanceOutcome) else addresses.CELLS
+    here = addresses.INSTANCES if isinstance(view, InstanceActOutcome) else addresses.CELLS
     show(resp, viewing, title_of_outcome(view.result), html(view, viewing), here=here)
 
 

@@ -1,4 +1,4 @@
-"""What became of an action; and the view of the page after a word, with the event that records it."""
+"""The result of an action, and the view of the page after a word, with the event that records it."""
 
 from typing import Literal
 

@@ -57,7 +57,7 @@ class PlaceNow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def can_empty(self) -> bool:
-        """Whether a drain can have its instances moved: those of a whole cell stay."""
+        """True if a drain can have its instances moved: those of a whole cell stay."""
         return self.host is not None
 
     @property
