@@ -10,6 +10,7 @@ import pytest
 
 from roost.dashboard.html.shell import Viewing
 from roost.dashboard.pages.cells import CELLS
+from roost.model.service_version import FEATURES
 from roost.storage import DatabaseUnavailable
 from support.dashboard_users import DashboardUsers, dashboard_users
 from support.hostile_views import cells_view
@@ -35,7 +36,7 @@ def test_cells_have_their_counts_and_states(tmp_path: Path) -> None:
         assert cells["cell1"]["hosts"] == 3 and cells["cell2"]["hosts"] == 2
         assert sum(each["instances"].get("assigned", 0) for each in cells.values()) == 8
         assert all(each["enabled"] for each in cells.values())
-        assert {each["name"] for each in view["features"]} == {"attachments", "operator-words", "moves"}
+        assert {each["name"] for each in view["features"]} == {each.name for each in FEATURES}
         assert view["audit"]["round"] == 0
         assert [each["name"] for each in view["databases"]] == [
             "API database",
