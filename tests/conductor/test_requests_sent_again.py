@@ -45,6 +45,7 @@ ELSEWHERE = {
     "/v1/hosts/{host}/evacuate",
     "/v1/hosts/{host}/move",
     "/v1/instances/{uuid}/evacuate",
+    "/v1/instances/{uuid}/live-migrate",
     "/v1/instances/{uuid}/migrate",
     "/v1/instances/{uuid}/rebuild",
     "/v1/instances/{uuid}/resize",

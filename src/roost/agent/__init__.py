@@ -7,6 +7,7 @@ host                 the agent of one host: its polls, and the tasks beside them
 node_reports         reports of nodes for the scheduler: guests, metrics, hardware; those that are due
 host_session         the states of an agent as a table, and its sessions from opening to end
 workload             orders under way on a host
+live_moves           the part of both hosts in a guest that moves while it runs
 unstored_results     results of orders that the cell has not stored yet
 outbox               results on their way to the cell
 node_providers       reports the providers of all nodes of a host

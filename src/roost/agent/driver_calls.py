@@ -8,12 +8,14 @@ from roost.agent.drivers import (
     CapableDriver,
     Driver,
     Hardware,
+    LiveDriver,
     PortDriver,
     SharingDriver,
     StoppingDriver,
+    live_driver,
     stopping_driver,
 )
-from roost.agent.errors import BuildEnded, BuildFailed
+from roost.agent.errors import BuildEnded, BuildFailed, NotMigrated
 from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_config import ProviderConfig
 from roost.agent.provider_tree import ProviderTree
@@ -57,6 +59,9 @@ class DriverCalls(Protocol):
     async def disk_store(self) -> str | None:
         """Return the store of disks, on all hosts of which a guest finds its own; None: there is none."""
 
+    async def moves_live(self) -> bool:
+        """Return whether guests can move to other hosts while they run."""
+
     async def recover(self, instances: Collection[Instance]) -> None:
         """Tell the driver after a start of the agent which instances the cell has on the host."""
 
@@ -83,6 +88,15 @@ class DriverCalls(Protocol):
 
         Raises `CannotStopGuests`, `BuildFailed`, `NoSuchGuest`.
         """
+
+    async def receive(self, instance: Instance) -> None:
+        """Prepare for a guest that runs on another host. Raises `BuildFailed`, `BuildEnded`."""
+
+    async def migrate(self, instance: str, target: Instance) -> None:
+        """Have a running guest go to the host of ``target``. Raises `NotMigrated`."""
+
+    async def end_migration(self, instance: str) -> None:
+        """End the migration of a guest that is under way."""
 
 
 class DriverService:
@@ -129,6 +143,10 @@ class DriverService:
         if not isinstance(driver, StoppingDriver) or not driver.keeps_disks:
             return None
         return driver.disk_store if isinstance(driver, SharingDriver) else YES
+
+    async def moves_live(self) -> bool:
+        """Return whether guests can move to other hosts while they run."""
+        return isinstance(self._driver, LiveDriver) and self._driver.moves_live
 
     async def recover(self, instances: Collection[Instance]) -> None:
         """Tell the driver which instances the cell has on the host."""
@@ -203,6 +221,23 @@ class DriverService:
             await self._driver.start_with_ports(instance, over)
         else:
             await stopping_driver(self._driver).start_again(instance)
+
+    async def receive(self, instance: Instance) -> None:
+        """Prepare for a guest that runs on another host."""
+        await self._check_disks(instance)
+        try:
+            driver = live_driver(self._driver)
+        except NotMigrated as error:
+            raise BuildFailed(str(error)) from error
+        await self._build(instance.uuid, driver.receive(instance))
+
+    async def migrate(self, instance: str, target: Instance) -> None:
+        """Have a running guest go to the host of ``target``."""
+        await live_driver(self._driver).migrate(instance, target)
+
+    async def end_migration(self, instance: str) -> None:
+        """End the migration of a guest that is under way."""
+        await live_driver(self._driver).end_migration(instance)
 
 
 def _end(task: asyncio.Task[None]) -> None:

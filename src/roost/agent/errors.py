@@ -5,6 +5,7 @@ ComputeError
 ├── BuildEnded          a build was ended because its instance is to be destroyed
 ├── CannotStopGuests    the driver of a host stops no guests, or not this one
 ├── NoSuchGuest         a driver is to stop or start a guest that it does not have
+├── NotMigrated         a guest has not left its host: it runs on there
 ├── BadProviderName     a provider has a name or aggregate that cannot be stored
 ├── ProviderConfigConflict  a file configures an inventory that the driver reports itself, or twice
 ├── ReshapeNeeded       a driver's tree needs the allocations of its consumers to be moved
@@ -49,6 +50,13 @@ class CannotStopGuests(ComputeError):
 
 class NoSuchGuest(ComputeError):
     """A driver is to stop or start a guest of an attempt that it does not have."""
+
+
+class NotMigrated(ComputeError):
+    """A guest that was to go to another host runs on, and no migration of it is under way; the text says why.
+
+    A driver that does not know that raises something else.
+    """
 
 
 class BadProviderName(ComputeError):

@@ -11,7 +11,7 @@ from roost.agent.options import AgentTimes
 from roost.agent.outbox import Outbox
 from roost.agent.protocol.errors import AgentProtocolError, CellTakenBack, LateMessage, SessionLost
 from roost.agent.protocol.questions import Confirm, Poll, RenewToken
-from roost.agent.protocol.types import Build, Guest, Polled, SessionKey, StartGuest, digest_of
+from roost.agent.protocol.types import Build, Guest, Polled, ReceiveGuest, SessionKey, StartGuest, digest_of
 from roost.agent.troubles import Troubles
 from roost.agent.workload import AgentWorkload
 from roost.model.service_version import SERVICE_VERSION
@@ -150,6 +150,9 @@ class HostAgent:
             destroying=self._work.known("destroy"),
             stopping=self._work.known("stop"),
             starting=self._work.known("start"),
+            receiving=self._work.known("receive"),
+            migrating=self._work.known("migrate"),
+            cancelling=self._work.known("cancel"),
             held=self.held,
             disabled=session.is_disabled,
             service_version=SERVICE_VERSION,
@@ -201,10 +204,10 @@ class HostAgent:
         if asked - self._sessions.kept_at >= self._times.keep:
             await self._sessions.keep()
         for order in answer.orders:
-            if self.providers.reshaping and isinstance(order, Build):
+            if self.providers.reshaping and isinstance(order, Build | ReceiveGuest):
                 # It is sent again, with the claims of its instance at that time.
                 continue
-            if isinstance(order, Build | StartGuest) and order.instance.node is not None:
+            if isinstance(order, Build | StartGuest | ReceiveGuest) and order.instance.node is not None:
                 session.node_of[order.instance.uuid] = order.instance.node
             self._outbox.begins(order.key[0])
             self._work.take(order, asked, poll.counter)

@@ -10,7 +10,7 @@ from roost.agent.drivers import Hardware
 from roost.agent.troubles import Troubles
 from roost.model.assignment import digest
 from roost.model.names import provider_uuid
-from roost.model.node import KEEPS_DISKS, NodeInstance, NodeReport
+from roost.model.node import KEEPS_DISKS, LIVE_MOVES, YES, NodeInstance, NodeReport
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_NAME
 
@@ -26,12 +26,14 @@ class DriverFacts(msgspec.Struct, frozen=True):
 
     ``nodes``: the root of each node by the node's name; None if the driver failed to list them.
     ``disk_store``: guests that move find their disks on the other hosts with the same one; None: on none.
+    ``moves_live``: guests can move while they run.
     """
 
     nodes: dict[str, str] | None
     hardware: Hardware | None
     metrics: dict[str, float]
     disk_store: str | None = None
+    moves_live: bool = False
 
 
 async def read_facts(context: AgentContext, host: str, troubles: Troubles) -> DriverFacts:
@@ -39,7 +41,9 @@ async def read_facts(context: AgentContext, host: str, troubles: Troubles) -> Dr
     nodes = await _nodes(context, host, troubles)
     hardware = await _hardware(context, troubles)
     metrics = await _metrics(context, troubles)
-    return DriverFacts(nodes, hardware, metrics, await context.driver.disk_store())
+    return DriverFacts(
+        nodes, hardware, metrics, await context.driver.disk_store(), await context.driver.moves_live()
+    )
 
 
 async def read_nodes(context: AgentContext, host: str) -> dict[str, str]:
@@ -80,7 +84,7 @@ def node_reports(
     if len(nodes) == 1:
         of_node = {node: ({*running}, {*building}) for node in nodes.values()}
     else:
-        facts = DriverFacts(facts.nodes, None, {}, facts.disk_store)
+        facts = msgspec.structs.replace(facts, hardware=None, metrics={})
         of_node = {node: (set(), set()) for node in nodes.values()}
         for position, some in enumerate((running, building)):
             for guest in some:
@@ -104,6 +108,9 @@ def _report(
     failed_builds: int,
 ) -> NodeReport:
     guests = sorted(running | building)
+    stats = {} if facts.disk_store is None else {KEEPS_DISKS: facts.disk_store}
+    if facts.moves_live:
+        stats[LIVE_MOVES] = YES
     hardware = facts.hardware
     return NodeReport(
         host=host,
@@ -116,7 +123,7 @@ def _report(
         num_io_ops=len(building),
         failed_builds=failed_builds,
         metrics=facts.metrics,
-        stats={} if facts.disk_store is None else {KEEPS_DISKS: facts.disk_store},
+        stats=stats,
         numa_topology=None if hardware is None else hardware.numa_topology,
         pci_device_pools=() if hardware is None else hardware.pci_device_pools,
     )

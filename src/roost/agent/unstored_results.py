@@ -3,11 +3,14 @@
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.types import (
     Build,
+    CancelMigration,
     Destroy,
     Destroyed,
+    MigrateGuest,
     Order,
     OrderKind,
     PowerResult,
+    ReceiveGuest,
     StartGuest,
     StopGuest,
 )
@@ -15,6 +18,12 @@ from roost.model.instance import BuildResult
 
 OPPOSITES: dict[OrderKind, OrderKind] = {"stop": "start", "start": "stop"}
 """The kind of the orders that reverse orders of a kind."""
+
+_OF_POWER: tuple[OrderKind, ...] = (*OPPOSITES, "migrate", "cancel")
+"""The kinds of the orders whose result is a `PowerResult`."""
+
+_OF_BUILDS: tuple[OrderKind, ...] = ("build", "receive")
+"""The kinds of the orders whose result is a `BuildResult`."""
 
 _Key = tuple[str, int]
 
@@ -43,7 +52,7 @@ class UnstoredResults:
 
     def _has_result(self, order: Order) -> bool:
         match order:
-            case Build():
+            case Build() | ReceiveGuest():
                 return order.key in self.builds
             case Destroy():
                 return order.key in self.destroyed
@@ -55,15 +64,18 @@ class UnstoredResults:
         self._first[OPPOSITES[order.kind], *order.key] = counter
         self.powered.pop(order.key, None)
 
-    def switched(self, order: StopGuest | StartGuest, failure: str | None) -> None:
-        """Keep the result of an order to stop or to start a guest."""
+    def switched(
+        self, order: StopGuest | StartGuest | MigrateGuest | CancelMigration, failure: str | None
+    ) -> None:
+        """Keep the result of an order to stop or to start a guest, or to have it go."""
         self.powered[order.key] = PowerResult(*order.key, runs=isinstance(order, StartGuest), failure=failure)
 
     def acknowledged(self, poll: Poll) -> None:
         """Note that the cell has stored the results that a poll carried."""
         for result in poll.results:
             self.builds.pop((result.instance, result.attempt), None)
-            self._first["build", result.instance, result.attempt] = poll.counter
+            for kind in _OF_BUILDS:
+                self._first[kind, result.instance, result.attempt] = poll.counter
         for each in poll.destroyed:
             self.destroyed.pop((each.instance, each.attempt), None)
             self._first["destroy", each.instance, each.attempt] = poll.counter
@@ -72,7 +84,7 @@ class UnstoredResults:
             # The order that reverses it may have a result meanwhile.
             if self.powered.get(key) is power:
                 del self.powered[key]
-            for kind in OPPOSITES:
+            for kind in _OF_POWER:
                 self._first[kind, *key] = poll.counter
 
     def forget(self, oldest: int | None) -> None:

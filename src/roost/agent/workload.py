@@ -1,9 +1,9 @@
 """The orders of one host that are under way.
 
 Orders for one instance run one after the other. An order is outranked by one of a later attempt. Of one
-attempt the order to destroy outranks all others, and orders to stop and to start outrank the one to build; of
-these two the one from the newer poll counts. An order that outranks a build ends it. An order to stop or to
-start a guest that is still being built fails.
+attempt the order to destroy outranks all others, and orders to stop and to start, to have a guest go and to
+end that, outrank the one to build; of these the one from the newer poll counts. An order that outranks a
+build or a migration ends it. An order to stop or to start a guest that is still being built fails.
 """
 
 from collections.abc import Callable
@@ -11,15 +11,19 @@ from typing import NamedTuple
 
 from roost.agent.agent_context import AgentContext
 from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed, CannotStopGuests, NoSuchGuest
+from roost.agent.live_moves import LONGEST_PAUSE, LiveMoves
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Confirm
 from roost.agent.protocol.types import (
     Build,
+    CancelMigration,
     Destroy,
     Destroyed,
+    MigrateGuest,
     Order,
     OrderKind,
     PortsReleased,
+    ReceiveGuest,
     StartGuest,
     StopGuest,
 )
@@ -32,12 +36,13 @@ from roost.process.metrics import catalogue as metrics
 OVERTIME = "TimedOut"
 """The code of builds that took too long."""
 
-LONGEST_PAUSE = 30.0
-"""Seconds between two attempts at something that fails again and again, at most."""
-
 Key = tuple[str, int]
 
-_RANKS: dict[OrderKind, int] = {"build": 0, "stop": 1, "start": 1, "destroy": 2}
+_RANKS: dict[OrderKind, int] = {
+    **dict.fromkeys(("build", "receive"), 0),
+    **dict.fromkeys(("stop", "start", "migrate", "cancel"), 1),
+    "destroy": 2,
+}
 
 
 class _Given(NamedTuple):
@@ -77,6 +82,14 @@ class AgentWorkload:
         self._current: dict[str, _Given] = {}
         self._next: dict[str, _Given] = {}
         self._outranked: set[tuple[OrderKind, str, int]] = set()
+        self._live = LiveMoves(
+            context,
+            host,
+            confirmation,
+            self._next.__contains__,
+            lambda order, error: self._failure(order, error, order.seconds),
+            retry_seconds,
+        )
         self.unstored = UnstoredResults()
         self.failed_builds = 0
         self.took = 0.0
@@ -90,7 +103,8 @@ class AgentWorkload:
     @property
     def under_construction(self) -> frozenset[str]:
         """The instances that are being built."""
-        return frozenset(uuid for uuid, each in self._current.items() if isinstance(each.order, Build))
+        building = Build | ReceiveGuest
+        return frozenset(uuid for uuid, each in self._current.items() if isinstance(each.order, building))
 
     def known(self, kind: OrderKind) -> tuple[Key, ...]:
         """Return the orders of a kind that the cell need not send again."""
@@ -116,7 +130,9 @@ class AgentWorkload:
         current, following = self._current.get(instance), self._next.get(instance)
         if current is None:
             self._current[instance] = given
-            ids = RequestIds(order.instance.request_id) if isinstance(order, Build | StartGuest) else None
+            ids = None
+            if isinstance(order, Build | StartGuest | ReceiveGuest):
+                ids = RequestIds(order.instance.request_id)
             self._context.start(f"{self._topic}/{instance}", self._work(given), ids)
             return
         last = following or current
@@ -127,8 +143,10 @@ class AgentWorkload:
             self._context.wake(self._topic)
         elif given.rank > last.rank or order.kind != last.order.kind:
             self._next[instance] = given
-            if isinstance(current.order, Build) and following is None:
+            if isinstance(current.order, Build | ReceiveGuest) and following is None:
                 self._context.start(f"{self._topic}/{instance}/end", self._end_build(current))
+            elif isinstance(current.order, MigrateGuest) and following is None:
+                self._context.start(f"{self._topic}/{instance}/end", self._live.end(instance))
 
     async def _work(self, given: _Given) -> None:
         """Carry out an order, and then the orders that came for the instance meanwhile."""
@@ -140,15 +158,25 @@ class AgentWorkload:
                 case Destroy():
                     guest = await self._destroy(order)
                     self.unstored.destroyed[order.key] = Destroyed(*order.key, guest)
-                case Build():
-                    result = await self._build(order, given.asked)
+                case Build() | ReceiveGuest():
+                    result = await (
+                        self._build(order, given.asked)
+                        if isinstance(order, Build)
+                        else self._live.receive(order, given.asked)
+                    )
                     if result is not None:
                         self.unstored.builds[order.key] = result
                         self.failed_builds = 0 if result.failure is None else self.failed_builds + 1
                         outcome = "built" if result.failure is None else "failed"
                         metrics.BUILDS.labels(outcome).inc()
-                case StopGuest() | StartGuest():
-                    failure = await self._switch(order)
+                case StopGuest() | StartGuest() | MigrateGuest() | CancelMigration():
+                    match order:
+                        case MigrateGuest():
+                            failure = await self._live.migrate(order)
+                        case CancelMigration():
+                            failure = await self._live.cancel(order)
+                        case _:
+                            failure = await self._switch(order)
                     # The cell must not take for the state of the guest what the next order changes at once.
                     if instance not in self._next:
                         self.unstored.switched(order, failure)
@@ -285,7 +313,7 @@ class AgentWorkload:
             await self._context.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _failure(self, order: Build, error: Exception, seconds: float) -> BuildResult:
+    def _failure(self, order: Build | ReceiveGuest, error: Exception, seconds: float) -> BuildResult:
         instance, attempt = order.key
         code, retryable = ANY_FAULT, True
         if isinstance(error, BuildFailed):

@@ -1,4 +1,4 @@
-"""``roost instance migrate``, ``resize`` and ``evacuate``: instances move to other hosts of their cells."""
+"""Instances move to other hosts: ``roost instance migrate``, ``live-migrate``, ``resize``, ``evacuate``."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -63,6 +63,24 @@ def migrate(
     _begin(conductor, name, "migrate", body | {"any_cell": True} if any_cell else body, wait, as_json)
 
 
+@click.command("live-migrate", epilog="Example: roost instance live-migrate web-1 --wait")
+@click.argument("name", metavar="INSTANCE")
+@_to_host
+@_force
+@_wait
+@action_as_json
+@with_conductor
+def live_migrate(
+    conductor: ServiceClient, name: str, host: str | None, force: bool, wait: bool, as_json: bool
+) -> None:
+    """Have an instance move to another host of its cell while its guest runs on.
+
+    Prints the uuid of the move. Until the guest has gone over, `roost move abort` keeps it where it is. If it
+    stays, the exit status with --wait is 1.
+    """
+    _begin(conductor, name, "live-migrate", _target(host, force), wait, as_json)
+
+
 @click.command(epilog="Example: roost instance resize web-1 --vcpus 4 --memory-mb 8192 --wait")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--vcpus", type=WholeNumber(0), required=True, help="vCPUs.")
@@ -125,7 +143,7 @@ def evacuate(
     _begin(conductor, name, "evacuate", body, wait, as_json)
 
 
-INSTANCE_MOVES = (migrate, resize, evacuate)
+INSTANCE_MOVES = (migrate, live_migrate, resize, evacuate)
 """The commands of this module, for the group ``roost instance``."""
 
 

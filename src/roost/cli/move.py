@@ -28,8 +28,8 @@ NOT_FOUND = 404
 def move() -> None:
     """List and show moves of instances to other hosts; confirm, revert and abort them.
 
-    `roost instance migrate`, `resize` and `evacuate` begin them. MOVE is the uuid of one, or an
-    instance as `roost instance` takes it, by which its newest move is meant.
+    `roost instance migrate`, `live-migrate`, `resize` and `evacuate` begin them. MOVE is the uuid of one, or
+    an instance as `roost instance` takes it, by which its newest move is meant.
 
     Exit status: 0 done, 1 refused, 2 could not run.
     """

@@ -57,7 +57,7 @@ CLAIMED = (ASSIGNED, STARTING, *WITH_GUEST)
 ON_ITS_HOST = (*CLAIMED, DELETING)
 """States in which the host of an instance has a guest of it, or may have one."""
 
-OrderKind = Literal["build", "destroy", "stop", "start"]
+OrderKind = Literal["build", "destroy", "stop", "start", "receive", "migrate", "cancel"]
 """The kind of an order to a host. An order is named by its kind, its instance and its attempt."""
 
 AT_HOST: Final[dict[str, OrderKind]] = {

@@ -2,12 +2,24 @@
 
     requested ─▶ preparing ─▶ stopping ─▶ stopped ─▶ starting ─▶ switched ─▶ cleaning ─▶ freeing ─▶ done
 
+    A move of a guest that runs on goes    requested ─▶ receiving ─▶ switching ─▶ landing ─▶ switched ─▶ …
+
     from                                          to          because
     preparing, stopping, stopped, starting        retrying    the attempt failed on the target
     preparing, stopping, stopped                  restarting  it was aborted, or its time is over
     preparing                                     returning   it was aborted, or the dead host is back
     reverting                                     undoing     the guest was stopped before the move began
-    retrying                                      preparing   a conductor took the next alternate
+    receiving                                     retrying    the attempt failed on the target
+    receiving                                     returning   it was aborted
+    switching                                     retrying    the source says that the guest runs on there
+    switching, cancelling                         landing     the source says that it has no guest any more
+    switching, cancelling, landing                switched    the target says that the guest runs there
+    switching                                     cancelling  it was aborted, or its time is over
+    switching, cancelling                         cancelling  the target was given up
+    cancelling                                    returning   the source says that the guest runs on there
+    cancelling, landing                           restarting  neither host has the guest
+    switching, cancelling, landing                freeing     the source was given up, or is dead
+    retrying                                      preparing, receiving  a conductor took the next alternate
     stopping, retrying                            restarting  no target is left; the source was told to stop
     requested, retrying                           returning   no target is left; the source runs
     requested, retrying                           sending     the target that is claimed is in another cell
@@ -28,6 +40,11 @@
     cleaning, discarding                          freeing     the host was given up
     any                                           deleted     the instance was deleted, or given up
 
+A guest that moves while it runs is on one of two hosts, and while it goes over nobody knows on which. So in
+``switching`` and ``cancelling`` neither host starts or destroys anything by itself, and no time limit does:
+the first host that says what it has decides. The source says that the guest runs on there, or that it has
+none any more; the target that it runs there. If both are silent, the move waits for them, or for an operator.
+
 The source is the host that the instance leaves, with the attempt that built its guest; the target is the host
 that it goes to, with the next attempt. The instance's row is the source's until ``switched``, and from then
 on the target's.
@@ -40,13 +57,17 @@ from typing import Final, Literal
 
 import msgspec
 
+from roost.model import service_version
 from roost.model.instance import BuildAttempt, Instance, OrderKind, Requester
-from roost.model.service_version import ATTACHED_MOVES, ATTACHMENTS, MOVES
+from roost.model.service_version import ATTACHED_MOVES, ATTACHMENTS, MOVES, Feature
 from roost.model.spec import RequestedDestination, RequestSpec, Selection
 
-MoveKind = Literal["migrate", "resize", "evacuate"]
-"""The kinds of moves. ``migrate``: to another host; the guest is stopped on the way. ``resize``: the same,
-and the instance has another flavor there. ``evacuate``: from a host that is dead, by a `DeathProof`."""
+MoveKind = Literal["migrate", "live_migrate", "resize", "evacuate"]
+"""The kinds of moves. ``migrate``: to another host; the guest is stopped on the way. ``live_migrate``: the
+same, and the guest runs on. ``resize``: as ``migrate``, and the instance has another flavor there.
+``evacuate``: from a host that is dead, by a `DeathProof`."""
+
+LIVE: Final[MoveKind] = "live_migrate"
 
 REQUESTED: Final = "requested"
 """Accepted; the instance is locked. A conductor claims a target."""
@@ -60,6 +81,14 @@ STOPPED: Final = "stopped"
 """The source has stopped its guest. The target may start its own as soon as it asks."""
 STARTING: Final = "starting"
 """The target was told to start its guest. From here only the target, or an operator, can end the attempt."""
+RECEIVING: Final = "receiving"
+"""The target prepares to receive a running guest, and asks whether it may come."""
+SWITCHING: Final = "switching"
+"""The target is ready. The source is told to have its guest go there."""
+CANCELLING: Final = "cancelling"
+"""The source is told to end the migration. It may be too late for that."""
+LANDING: Final = "landing"
+"""The source has no guest any more, and no migration is under way. The target says whether it has it."""
 RETRYING: Final = "retrying"
 """The attempt failed on the target; a conductor takes the next alternate."""
 RESTARTING: Final = "restarting"
@@ -118,10 +147,13 @@ ENDED: Final = (DONE, REVERTED, FAILED_MOVE, DELETED)
 FOR_CONDUCTORS: Final = (REQUESTED, RETRYING, RETURNING, UNDOING, FREEING)
 """States in which a move wants work of a conductor."""
 
-ON_TARGET: Final = (PREPARING, STOPPING, STOPPED, STARTING)
+GOING: Final = (SWITCHING, CANCELLING, LANDING)
+"""States in which a running guest may be on either host."""
+
+ON_TARGET: Final = (PREPARING, STOPPING, STOPPED, STARTING, RECEIVING, *GOING)
 """States in which the target works on its attempt."""
 
-UNCONFIRMED: Final = (PREPARING, STOPPING, STOPPED)
+UNCONFIRMED: Final = (PREPARING, STOPPING, STOPPED, RECEIVING)
 """States in which a time limit may end the attempt: the target was not told to start its guest."""
 
 LIMITED: Final = (*ON_TARGET, RETRYING, RESTARTING)
@@ -129,7 +161,7 @@ LIMITED: Final = (*ON_TARGET, RETRYING, RESTARTING)
 run there yet, or on the source again."""
 
 RESTING: Final = (
-    *(STOPPING, STOPPED, STARTING, RETRYING, RESTARTING, RETURNING),
+    *(STOPPING, STOPPED, STARTING, *GOING, RETRYING, RESTARTING, RETURNING),
     *(REVERTING, RESUMING, CONTINUING),
 )
 """States in which the guest of the instance's row may be stopped, as the move has ordered it."""
@@ -148,6 +180,8 @@ HOLDS_TARGET: Final = (SENDING, *ON_TARGET, SWITCHED, CLEANING, REVERTING, RESUM
 
 AT_SOURCE: Final[dict[str, OrderKind]] = {
     STOPPING: "stop",
+    SWITCHING: "migrate",
+    CANCELLING: "cancel",
     RESTARTING: "start",
     RESUMING: "start",
     CLEANING: "destroy",
@@ -155,7 +189,9 @@ AT_SOURCE: Final[dict[str, OrderKind]] = {
 """The order that a move in a state has for its source, about the attempt that ran there."""
 
 AT_TARGET: Final[dict[str, OrderKind]] = {
-    **dict.fromkeys(ON_TARGET, "build"),
+    **dict.fromkeys((PREPARING, STOPPING, STOPPED, STARTING), "build"),
+    # A target that is not ready any more does not get ready again while the migration is ended.
+    **dict.fromkeys((RECEIVING, SWITCHING, LANDING), "receive"),
     REVERTING: "stop",
     CONTINUING: "start",
     DISCARDING: "destroy",
@@ -303,6 +339,11 @@ def other_place(move: Move, attempt: int | None) -> MovePlace | None:
     return None
 
 
+def needed_feature(kind: MoveKind) -> Feature:
+    """Return the feature that all processes need for moves of a kind."""
+    return service_version.LIVE if kind == LIVE else service_version.MOVES
+
+
 def finds_disks(move: Move) -> bool:
     """Return whether the target must find the disks of an instance: else it makes them."""
     return move.proof is None or move.proof.store is not None
@@ -337,11 +378,15 @@ class MoveWork(msgspec.Struct, frozen=True):
     """Work of a host by a move. ``instance``: as the host knows it, with its own attempt and claim.
 
     ``over``: the last attempt of the move, whose ports are those of a guest that is started again.
+    ``target``: the instance as the target knows it, for the source of a guest that goes there. ``begun``: the
+    source was told to have the guest go.
     """
 
     kind: OrderKind
     instance: Instance
     over: int = 0
+    target: Instance | None = None
+    begun: bool = False
 
     @property
     def key(self) -> tuple[OrderKind, str, int]:
@@ -393,5 +438,5 @@ def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> Reques
         force_nodes=(),
         retried_hosts=frozenset(),
         ignore_hosts=spec.ignore_hosts.union((move.source.host,), without),
-        needs_version=max(spec.needs_version, version_for_move(spec)),
+        needs_version=max(spec.needs_version, version_for_move(spec), needed_feature(move.kind).since),
     )

@@ -98,6 +98,9 @@ Its value is the store of the disks: guests move between nodes with the same one
 stores read it too: the disks are found on any host with this value.
 """
 
+LIVE_MOVES = "live_moves"
+"""The key of ``stats``, with the value `YES`, of a node whose guests can move while they run."""
+
 YES = "yes"
 
 MEBIBYTES = 1024

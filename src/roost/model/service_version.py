@@ -10,13 +10,14 @@ rolling upgrade a feature stays off until the lowest version of all running proc
     5   users stop and start their instances, and agents build guests that they do not start
     6   ports and accelerators follow instances that move
     7   a move has a row in the cell of its source and in that of its target
+    8   guests move while they run
 """
 
 from typing import Final
 
 import msgspec
 
-SERVICE_VERSION: Final = 7
+SERVICE_VERSION: Final = 8
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -33,5 +34,6 @@ MOVES: Final = Feature("moves", 4, "instances move between hosts")
 POWER: Final = Feature("power", 5, "instances are stopped and started")
 ATTACHED_MOVES: Final = Feature("attached-moves", 6, "instances with ports or accelerators move")
 CELL_MOVES: Final = Feature("cell-moves", 7, "instances move to other cells")
-FEATURES: Final = (ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES, CELL_MOVES)
+LIVE: Final = Feature("live-moves", 8, "guests move while they run")
+FEATURES: Final = (ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES, CELL_MOVES, LIVE)
 """The features that a process of an earlier version would silently ignore."""

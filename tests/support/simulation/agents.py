@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from roost.agent.driver_calls import ConsumerRecords
-from roost.agent.errors import BuildEnded
+from roost.agent.errors import BuildEnded, NotMigrated
 from roost.agent.host import HostAgent
 from roost.agent.options import AgentTimes
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
@@ -23,6 +23,13 @@ TIMES = AgentTimes(report=20.0, keep=10.0, longest_retry=8.0, token=float("inf")
 """Agents poll as in a cloud, and report their providers more often."""
 
 
+_SLOW = (
+    *("prepare", "start", "destroy", "stop", "start_again"),
+    *("receive", "migrate", "end_migration"),
+)
+"""The calls of a driver that take time."""
+
+
 class DriverService:
     """The driver of a host, which takes its time. It is in the process of the agent."""
 
@@ -37,7 +44,7 @@ class DriverService:
     def handle(self, asker: Process, call: ServiceCall) -> Any:
         """Tell at once what there is; do anything else after some time."""
         answer = getattr(self, call.method)
-        if call.method in ("prepare", "start", "destroy", "stop", "start_again"):
+        if call.method in _SLOW:
             return Handling(asker, answer(asker.context, *call.arguments))
         return answer(*call.arguments)
 
@@ -86,6 +93,29 @@ class DriverService:
         if instance.move is None or not instance.starts:
             self._host.bind(instance.uuid, instance.attempt, moves=instance.move is not None)
         self._host.prepare(instance.uuid, instance.attempt)
+
+    def moves_live(self) -> bool:
+        return True
+
+    async def receive(self, context: SimulatedContext, instance: Instance) -> None:
+        before = self._ended[instance.uuid]
+        await context.sleep(context.random.choice((0.01, 0.5, 3.0)))
+        self._go_on(instance.uuid, before)
+        if instance.selection is not None:
+            self._host.mappings[instance.uuid, instance.attempt] = instance.selection.mappings
+        self._host.receive(instance.uuid, instance.attempt)
+
+    async def migrate(self, context: SimulatedContext, instance: str, target: Instance) -> None:
+        await context.sleep(self._host.hesitates or context.random.choice((0.01, 0.5)))
+        self._host.migrate(instance, target.host or "", target.attempt)
+        while instance in self._host.migrations:
+            await context.sleep(0.5)
+        if instance in self._host.guests:
+            raise NotMigrated("the other host is not ready")
+
+    async def end_migration(self, context: SimulatedContext, instance: str) -> None:
+        await context.sleep(context.random.choice((0.01, 0.5, 2.0)))
+        self._host.migrations.pop(instance, None)
 
     async def start(self, context: SimulatedContext, instance: Instance) -> None:
         before = self._ended[instance.uuid]

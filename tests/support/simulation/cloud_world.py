@@ -20,7 +20,7 @@ from roost.conductor.super_conductor import KIND
 from roost.conductor.words.departures import empty_subjects
 from roost.conductor.words.drains import watch_drains
 from roost.model.instance import ASSIGNED, ERROR, STARTING, BuildRequest, ChangeRefused, Instance, Requester
-from roost.model.move import DeathProof, Move, MoveRefused
+from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
 from roost.model.spec import Flavor
 from roost.process.context import Context
 from roost.state.api_database.audit import LEASE, read_audit_state, read_findings, read_repairs
@@ -121,6 +121,31 @@ KINDS = {
         moves=0.5,
         unstoppable=0.1,
     ),
+    "live moves": Kind(
+        STORM, failing=0.2, deletes=0.2, moves=1.0, live=0.9, breaking=0.1, unstoppable=0.1, seconds=50.0
+    ),
+    "live moves under crashes": Kind(
+        PAUSES,
+        ("crash_super", "crash", "crash", "crash_agent", "stop", "stop_agent", "cut_off", "cut_off_agent"),
+        8,
+        failing=0.1,
+        seconds=60.0,
+        deletes=0.3,
+        moves=1.0,
+        live=0.8,
+        breaking=0.1,
+        unstoppable=0.1,
+    ),
+    "deaths under live moves": Kind(
+        PAUSES,
+        ("die", "die", "crash", "crash_super", "crash_agent"),
+        5,
+        failing=0.1,
+        seconds=160.0,
+        moves=1.0,
+        live=0.9,
+        breaking=0.1,
+    ),
     "everything": Kind(
         STORM, (*ALL, "crash_super", "stop_super", "cut_off_super"), 8, failing=0.2, seconds=45.0
     ),
@@ -154,6 +179,15 @@ class Migrate(Call[Move | MoveRefused | None], frozen=True):
     flavor: Flavor | None = None
     evidence: str = ""
     across: bool = False
+    live: bool = False
+
+
+def _kind_of(wanted: Migrate) -> MoveKind:
+    if wanted.live:
+        return "live_migrate"
+    if wanted.evidence:
+        return "evacuate"
+    return "migrate" if wanted.flavor is None else "resize"
 
 
 class Switch(Call[Instance | ChangeRefused | None], frozen=True):
@@ -236,13 +270,13 @@ class ConductorsService:
 
     async def _answer(self, context: Context, working: RequestWorker, question: Any) -> Any:
         match question:
-            case Migrate(uuid, instance, confirms, to_host, forced, flavor, evidence, across):
+            case Migrate(uuid, instance, confirms, to_host, forced, flavor, evidence, across, _):
                 return await self._moved(
                     request_move(
                         context,
                         uuid=uuid,
                         instance=instance,
-                        kind="evacuate" if evidence else "migrate" if flavor is None else "resize",
+                        kind=_kind_of(question),
                         by=OPERATOR,
                         to_host=to_host,
                         forced=forced,
@@ -432,7 +466,11 @@ class CloudWorld(World):
             across = random.random() < self.kind.across
             if across:
                 confirms, flavor = True, None
-            answer = await self._ask_again(Migrate(move, uuid, confirms, flavor=flavor, across=across))
+            asked = Migrate(move, uuid, confirms, flavor=flavor, across=across)
+            if self.kind.live and random.random() < self.kind.live:
+                asked = Migrate(move, uuid, live=True)
+                confirms = True
+            answer = await self._ask_again(asked)
             if isinstance(answer, Move) and random.random() < 0.2:
                 await context.sleep(random.choice((0.0, 0.1, 0.5, 2.0)))
                 await self._ask_again(Abort(move), tries=2)

@@ -9,7 +9,16 @@ import sqlalchemy as sa
 from roost.agent.protocol.questions import Confirm, Poll
 from roost.conductor.agent_endpoint.transactions import ConfirmBuild, StorePoll
 from roost.model.instance import POWERING_OFF, POWERING_ON, REBUILDS
-from roost.model.move import CLEANING, FREEING, OFF, RUNS, DeathProof
+from roost.model.move import (
+    CANCELLING,
+    CLEANING,
+    FREEING,
+    OFF,
+    RECEIVING,
+    RUNS,
+    SWITCHING,
+    DeathProof,
+)
 from roost.state.api_database.build_requests import (
     FinishRequest,
     MapInstances,
@@ -20,6 +29,7 @@ from roost.state.api_database.tables import build_requests, instance_mappings
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.move_changes import stamp_of
+from roost.state.cell_database.move_reports import fail_targets
 from roost.state.cell_database.move_work import is_owned, take_target
 from roost.state.cell_database.moves import begin_move
 from roost.state.cell_database.rebuilds import rebuild_instance
@@ -239,6 +249,25 @@ def _same_attempt(_: str, work: Any) -> Any:
 SAME_ATTEMPT = Faults(work=_same_attempt)
 ANY_POWER = Faults(work=_any_power)
 FORGOTTEN_POWER = Faults(work=_forgotten_power)
+
+
+class LimitEndsSwitching(msgspec.Struct, frozen=True):
+    """A time limit that takes guests which go over for such as wait for their target."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        going = sa.update(moves).where(moves.c.state.in_((SWITCHING, CANCELLING)))
+        connection.execute(going.values(state=RECEIVING))
+        return self.work(connection)
+
+
+def _limit_ends_switching(_: str, work: Any) -> Any:
+    return LimitEndsSwitching(work) if is_of(work, fail_targets) else work
+
+
+LIMIT_ENDS_SWITCHING = Faults(work=_limit_ends_switching)
+NO_TOKEN = Faults(tokens=False)
 NO_LOOK_AT_OWNERS = Faults(work=_no_look_at_owners)
 NO_MOVE_OWNER = Faults(work=_no_move_owner)
 NO_MIGRATION = Faults(question=_no_migration)

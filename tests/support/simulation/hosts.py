@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from random import Random
+from typing import NamedTuple
 
 from roost.agent.driver_calls import ConsumerRecords
 from roost.agent.errors import BuildFailed, ReshapeNeeded
@@ -27,11 +28,14 @@ class Guests:
     ``ports``: the port of each instance, as the network service has it: its host and the mark of an attempt.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, later: Callable[..., None]) -> None:
+        self.later = later
+        """Does something after some seconds, whichever agents live."""
         self.hosts: dict[str, Host] = {}
         self.builds: Counter[tuple[str, int]] = Counter()
         self.lost: set[str] = set()
         self.ports: dict[str, tuple[str, int]] = {}
+        self.migrations = 0
 
     @property
     def started(self) -> set[str]:
@@ -43,10 +47,20 @@ class Guests:
         return [(host.name, host.guests[instance]) for host in self.hosts.values() if instance in host.guests]
 
 
+class Migration(NamedTuple):
+    """A guest is on its way to a host, where its attempt is another one."""
+
+    host: str
+    attempt: int
+    number: int
+
+
 class Host:
     """One host. ``guests``: instance -> attempt, of those that run; ``prepared``: of those that do not yet,
     ``stopped``: of those that were stopped, ``off``: of those that ran when the host died.
-    ``unstoppable``: the share of stops that fail.
+    ``unstoppable``: the share of stops that fail. ``incoming``: attempts for whose guests the host is ready,
+    and ``migrations``: guests that are on their way to others. ``breaking``: the share of migrations in whose
+    middle the guest is lost. ``migration_seconds``: what each takes, drawn if 0.
 
     ``state``: the state directory of its agent. ``has_cells``: its CPUs are those of a provider below the
     root. ``plugged``: the suffix of the provider that its second device is below; empty: the root.
@@ -75,6 +89,14 @@ class Host:
         self.stopped: dict[str, int] = {}
         self.off: dict[str, int] = {}
         self.unstoppable = 0.0
+        self.incoming: dict[str, int] = {}
+        self.migrations: dict[str, Migration] = {}
+        self.breaking = 0.0
+        self.migration_seconds = 0.0
+        self.hesitates = 0.0
+        """Seconds between the order to have a guest go and its migration, drawn if 0."""
+        self.has_tokens = True
+        """Whether only a guest comes here for whose attempt the host is ready."""
         self.failing = 0.0
         self.fails: set[tuple[str, int]] = set()
         self.fails_late: set[tuple[str, int]] = set()
@@ -159,7 +181,7 @@ class Host:
         """Remove all that is here of an instance."""
         if instance == FOREIGN:
             raise BrokenPromise(f"the agent of {self.name} destroys a guest of others")
-        for there in (self.prepared, self.guests, self.stopped, self.off):
+        for there in (self.prepared, self.incoming, self.guests, self.stopped, self.off):
             if instance in there:
                 self._note(self.name, "destroys", instance, f"attempt {there[instance]}")
                 del there[instance]
@@ -187,6 +209,38 @@ class Host:
         self._may_fail("start", instance)
         self.start(instance, there.pop(instance))
 
+    def receive(self, instance: str, attempt: int) -> None:
+        """Be ready for a guest that comes from another host. Raises `BuildFailed`."""
+        if self.guests.get(instance) != attempt:
+            self.prepare(instance, attempt)
+            self.incoming[instance] = self.prepared.pop(instance)
+
+    def migrate(self, instance: str, host: str, attempt: int) -> None:
+        """Have a guest go to another host, by the hypervisors alone. One that is on its way goes on."""
+        if instance in self.migrations or instance not in self.guests:
+            return
+        self._all.migrations += 1
+        going = self.migrations[instance] = Migration(host, attempt, self._all.migrations)
+        seconds = self.migration_seconds or self._random.choice((0.1, 2.0, 10.0, 40.0))
+        self._note(self.name, "sends", instance, f"to {host} as attempt {attempt}")
+        self._all.later(seconds, self._hand_over, instance, going)
+
+    def _hand_over(self, instance: str, going: Migration) -> None:
+        if self.migrations.get(instance) != going:
+            return
+        del self.migrations[instance]
+        other = self._all.hosts[going.host]
+        if other.has_tokens and other.incoming.get(instance) != going.attempt:
+            self._note(self.name, "keeps", instance, "as the other host is not ready")
+            return
+        other.incoming.pop(instance, None)
+        self.stopped[instance] = self.guests.pop(instance)
+        if self._random.random() < self.breaking:
+            self._note(self.name, "loses", instance, "on its way")
+            return
+        other.start(instance, going.attempt)
+        self._all.ports[instance] = other.name, going.attempt
+
     def _may_fail(self, what: str, instance: str) -> None:
         if self._random.random() < self.unstoppable:
             self._note(self.name, f"fails to {what}", instance)
@@ -198,6 +252,8 @@ class Host:
         self.off.update((uuid, attempt) for uuid, attempt in self.guests.items() if uuid != FOREIGN)
         self.guests = {FOREIGN: self.guests[FOREIGN]}
         self.prepared.clear()
+        self.incoming.clear()
+        self.migrations.clear()
 
     def wake(self, instance: str) -> None:
         """A stopped guest runs again, as when somebody starts it by hand."""

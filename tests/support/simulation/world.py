@@ -84,9 +84,10 @@ class Kind(NamedTuple):
     ``failing``: the share of builds that fail. ``build_seconds``: their time limit. ``seconds``: the length
     of the storm. ``deletes``: the share of instances that are deleted in it. ``fails_over``: databases go
     back to an earlier state, and what they lose may have been promised: only harm is checked for then.
-    ``moves``: the share of instances that an operator moves, ``powers``: that a user stops and starts.
-    ``unstoppable``: the share of guests that cannot
-    be stopped, or started again. ``across``: the share of these moves that may leave their cell.
+    ``moves``: the share of instances that an operator moves, ``live`` that of those moves in which the guest
+    runs on, ``powers``: that a user stops and starts. ``unstoppable``: the share of guests that cannot be
+    stopped, or started again, ``breaking`` that of those which are lost on their way.
+    ``across``: the share of these moves that may leave their cell.
     """
 
     weather: Weather = CALM
@@ -99,7 +100,9 @@ class Kind(NamedTuple):
     moves: float = 0.0
     powers: float = 0.0
     across: float = 0.0
+    live: float = 0.0
     unstoppable: float = 0.0
+    breaking: float = 0.0
     fails_over: bool = False
 
 
@@ -115,13 +118,14 @@ class Faults(NamedTuple):
 
     ``work``: changes works before they run. ``question``: changes what services are asked. ``confirms``:
     whether agents ask before they start a guest. ``generations``: whether placement compares the
-    generations of consumers.
+    generations of consumers. ``tokens``: whether a host receives only guests for whose attempt it is ready.
     """
 
     work: Callable[[str, Any], Any] | None = None
     question: Callable[[str, Any], Any] | None = None
     confirms: bool = True
     generations: bool = True
+    tokens: bool = True
 
 
 class World:
@@ -157,7 +161,7 @@ class World:
         self.network.on_crash = self.restart
         self.network.defective_work = faults.work
         self.network.defective_question = faults.question
-        self.guests = Guests()
+        self.guests = Guests(self.loop.after)
         self.placement = SimulatedPlacement(self.random, self.faults.generations)
         self.network.services[SCHEDULER] = SchedulerService(self.placement)
         self.network.services[PLACEMENT] = PlacementService(self.placement)
@@ -197,6 +201,8 @@ class World:
         host = Host(name, node, cell, self.guests, self.random, self.network.note, self.vcpus)
         host.failing = self.kind.failing
         host.unstoppable = self.kind.unstoppable
+        host.breaking = self.kind.breaking
+        host.has_tokens = self.faults.tokens
         process = Process(f"{name}-agent", self.network, lambda process: begin_agent(process, host))
         process.services[DRIVER] = DriverService(host)
         process.services[STATE] = StateService(host)
@@ -288,7 +294,7 @@ class World:
         for database in self.network.databases.values():
             database.up = True
         for host in self.guests.hosts.values():
-            host.failing = host.unstoppable = 0.0
+            host.failing = host.unstoppable = host.breaking = 0.0
         for process in self.processes:
             process.go_on()
             process.start()

@@ -8,6 +8,7 @@ libvirt/             hosts with libvirt
 redfish/             bare metal machines behind BMCs
 simulated            the driver of simulated hosts
 simulated_options    its options, in group ``simulated``
+simulated_migrations guests that go to other simulated hosts while they run
 simulated_profiles   providers of simulated hosts, from TOML files
 simulated_reshape    moves claims when a simulated host's providers change
 """
@@ -17,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from roost.agent.errors import CannotStopGuests
+from roost.agent.errors import CannotStopGuests, NotMigrated
 from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment
@@ -221,6 +222,40 @@ class PortDriver(Protocol):
 
         ``over``: ports that attempts up to this one have bound on other hosts are taken back.
         """
+
+
+@runtime_checkable
+class LiveDriver(Protocol):
+    """Additional methods of a `StoppingDriver` whose guests can move to another host while they run."""
+
+    @property
+    def moves_live(self) -> bool:
+        """True if guests of this host can go to others, and come from them."""
+
+    async def receive(self, instance: Instance) -> None:
+        """Prepare for the guest of ``instance.attempt``, which runs on another host. Raises `BuildFailed`.
+
+        The guest is not started here. A repeated call leaves what has come meanwhile.
+        """
+
+    async def migrate(self, instance: str, target: Instance) -> None:
+        """Have a running guest go to ``target.host``, where it is of ``target.attempt``.
+
+        Returns when the guest does not run on this host any more, because it runs on the target. Its
+        definition stays. A target that has not prepared for that attempt must not get the guest. A repeated
+        call goes on with the migration that is under way, and an agent that ends does not end it. Raises
+        `NotMigrated` if the guest runs on here. After any other error it is called again.
+        """
+
+    async def end_migration(self, instance: str) -> None:
+        """End the migration of a guest; returns when none is under way, whether the guest has gone or not."""
+
+
+def live_driver(driver: Driver) -> LiveDriver:
+    """Return a driver as one whose guests move while they run. Raises `NotMigrated` if they do not."""
+    if not isinstance(driver, LiveDriver):
+        raise NotMigrated(f"guests of the driver {type(driver).__name__} do not move while they run")
+    return driver
 
 
 def stopping_driver(driver: Driver) -> StoppingDriver:

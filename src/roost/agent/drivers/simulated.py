@@ -14,9 +14,17 @@ from typing import Any
 import msgspec
 
 from roost.agent.drivers import Hardware, assignment_of
+from roost.agent.drivers.simulated_migrations import LiveScript, Migrations, SimulatedNetwork
 from roost.agent.drivers.simulated_reshape import Shape, leftover, move, needs_reshape
 from roost.agent.drivers.used_hardware import free_pools, used_topology
-from roost.agent.errors import BuildFailed, CannotStopGuests, NoSuchGuest, ReshapeNeeded, StateUnusable
+from roost.agent.errors import (
+    BuildFailed,
+    CannotStopGuests,
+    NoSuchGuest,
+    NotMigrated,
+    ReshapeNeeded,
+    StateUnusable,
+)
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment, clashes
 from roost.model.instance import POWERING_ON, STOPPED, Instance
@@ -127,13 +135,14 @@ class Script(msgspec.Struct, frozen=True):
     """The behaviour of simulated hosts.
 
     ``build_seconds``: the duration of a build. ``stop_failure_rate``: the share (0..1) of guests that cannot
-    be stopped.
+    be stopped. ``live``: that of migrations of guests that run.
     """
 
     build_seconds: float = 0.0
     failures: tuple[FailureRule, ...] = ()
     seed: int = 0
     stop_failure_rate: float = 0.0
+    live: LiveScript = LiveScript()
 
     def failure(self, host: str, instance: str, attempt: int) -> str | None:
         """Return the reason why this attempt fails; None if it does not."""
@@ -143,6 +152,10 @@ class Script(msgspec.Struct, frozen=True):
             if _is_drawn(rule.rate, f"{self.seed} {number} {host} {instance} {attempt}"):
                 return rule.reason
         return None
+
+    def is_drawn(self, rate: float, words: str) -> bool:
+        """Return whether something is of the share ``rate`` (0..1) of its kind."""
+        return _is_drawn(rate, f"{self.seed} {words}")
 
     def can_stop(self, host: str, instance: str, attempt: int) -> bool:
         """Return whether the guest of this attempt can be stopped."""
@@ -155,24 +168,39 @@ def _is_drawn(rate: float, words: str) -> bool:
 
 
 class _Guest(msgspec.Struct):
-    """A guest: its attempt, its assigned hardware, and whether it runs; else it is being built or stopped."""
+    """A guest: its attempt, its assigned hardware, and whether it runs; else it is being built or stopped.
+
+    ``comes``: it runs on another host, from which it may come.
+    """
 
     attempt: int
     assignment: Assignment | None
     runs: bool = False
+    comes: bool = False
 
 
 class SimulatedDriver:
     """The driver of one simulated host.
 
     ``kept``: files that keep its guests beyond the end of the agent, as a hypervisor outlives its agent.
-    None: they live in memory, and `recover` brings them back.
+    None: they live in memory, and `recover` brings them back. ``network``: the hosts that its guests reach
+    while they run; None: none.
     """
 
-    def __init__(self, host: SimulatedHost, script: Script, kept: GuestFiles | None = None) -> None:
+    def __init__(
+        self,
+        host: SimulatedHost,
+        script: Script,
+        kept: GuestFiles | None = None,
+        network: SimulatedNetwork | None = None,
+    ) -> None:
         self._host = host
         self._script = script
         self._kept = kept
+        self._has_network = network is not None
+        network = network or SimulatedNetwork()
+        network.join(host.name, self)
+        self._migrations = Migrations(network, script.live, self._leave, script.is_drawn)
         kinds = [kind for kind in host.nodes for _ in range(kind.count)]
         self._nodes = {provider_uuid(f"{host.name}/{number}"): kind for number, kind in enumerate(kinds)}
         there = {} if kept is None else kept.load()
@@ -288,6 +316,42 @@ class SimulatedDriver:
         if guest is None or guest.attempt != instance.attempt:
             raise NoSuchGuest(f"instance {instance.uuid} has no guest of attempt {instance.attempt}")
         self._switch(instance.uuid, guest, runs=True)
+
+    @property
+    def moves_live(self) -> bool:
+        return self._has_network
+
+    async def receive(self, instance: Instance) -> None:
+        there = self._guests.get(instance.uuid)
+        if there is not None and there.attempt == instance.attempt and (there.runs or there.comes):
+            return
+        await self.prepare(instance)
+        self._guests[instance.uuid].comes = True
+
+    async def migrate(self, instance: str, target: Instance) -> None:
+        guest = self._guests.get(instance)
+        if guest is not None and guest.runs:
+            await self._migrations.go(instance, target.host or "", target.attempt)
+
+    async def end_migration(self, instance: str) -> None:
+        await self._migrations.end(instance)
+
+    def is_ready(self, instance: str, attempt: int) -> bool:
+        """Return whether the host is ready for the guest of an attempt, which comes from another host."""
+        guest = self._guests.get(instance)
+        return guest is not None and guest.attempt == attempt and guest.comes
+
+    def arrive(self, instance: str) -> None:
+        """Have a guest run that comes from another host. Raises OSError."""
+        self._switch(instance, self._guests[instance], runs=True)
+        self._guests[instance].comes = False
+
+    def _leave(self, instance: str) -> None:
+        """Have a guest not run any more, which goes to another host. Raises `NotMigrated`, OSError."""
+        guest = self._guests.get(instance)
+        if guest is None or not guest.runs:
+            raise NotMigrated(f"instance {instance} has no guest that runs")
+        self._switch(instance, guest, runs=False)
 
     def _switch(self, instance: str, guest: _Guest, *, runs: bool) -> None:
         if self._kept is not None:

@@ -11,6 +11,7 @@ from roost.agent.drivers.simulated import (
     SimulatedHost,
     SimulatedProvider,
 )
+from roost.agent.drivers.simulated_migrations import LiveScript, SimulatedNetwork
 from roost.agent.drivers.simulated_profiles import numa_topology, pci_device_pools, read_profile
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
@@ -54,7 +55,16 @@ class SimulatedOptions(OptionStruct, frozen=True, group="simulated"):
     stop_failure_rate: float = option(
         0.0, min=0.0, max=1.0, help="The share of guests that cannot be stopped, so that they cannot move."
     )
-    seed: int = option(0, help="The seed by which it is drawn which builds and stops fail.")
+    live_seconds: float = option(
+        0.0, min=0.0, help="How long it takes a guest that runs to go to another host of the same process."
+    )
+    live_failure_rate: float = option(
+        0.0, min=0.0, max=1.0, help="The share of such guests that stay where they are after that time."
+    )
+    live_loss_rate: float = option(
+        0.0, min=0.0, max=1.0, help="The share of such guests that are lost on their way."
+    )
+    seed: int = option(0, help="The seed by which it is drawn which builds, stops and migrations fail.")
 
 
 def simulated_drivers(source: Source) -> MakeDriver:
@@ -64,7 +74,9 @@ def simulated_drivers(source: Source) -> MakeDriver:
     """
     options = source.read(SimulatedOptions)
     rules = (FailureRule(options.failure_rate),) if options.failure_rate else ()
-    script = Script(options.build_seconds, rules, options.seed, options.stop_failure_rate)
+    live = LiveScript(options.live_seconds, options.live_failure_rate, options.live_loss_rate)
+    script = Script(options.build_seconds, rules, options.seed, options.stop_failure_rate, live)
+    network = SimulatedNetwork()
     if options.numa_cells > options.vcpus:
         raise OperatorError(f"[simulated] numa_cells {options.numa_cells} is more than vcpus {options.vcpus}")
     inventory = {
@@ -91,6 +103,6 @@ def simulated_drivers(source: Source) -> MakeDriver:
                 numa_topology=topology,
                 pci_device_pools=pools,
             )
-        return SimulatedDriver(simulated, script, GuestFiles(directory / "guests"))
+        return SimulatedDriver(simulated, script, GuestFiles(directory / "guests"), network)
 
     return make

@@ -13,9 +13,11 @@ from roost.agent.drivers import (
     Attached,
     Driver,
     Hardware,
+    LiveDriver,
     PluggingDriver,
     SharingDriver,
     StoppingDriver,
+    live_driver,
     stopping_driver,
 )
 from roost.agent.errors import BuildFailed, StateUnusable
@@ -114,6 +116,19 @@ class AttachingDriver:
     async def remove_disks(self, instance: str) -> None:
         if isinstance(self._driver, SharingDriver):
             await self._driver.remove_disks(instance)
+
+    @property
+    def moves_live(self) -> bool:
+        return isinstance(self._driver, LiveDriver) and self._driver.moves_live
+
+    async def receive(self, instance: Instance) -> None:
+        await live_driver(self._driver).receive(instance)
+
+    async def migrate(self, instance: str, target: Instance) -> None:
+        await live_driver(self._driver).migrate(instance, target)
+
+    async def end_migration(self, instance: str) -> None:
+        await live_driver(self._driver).end_migration(instance)
 
     async def stop(self, instance: str) -> None:
         await stopping_driver(self._driver).stop(instance)

@@ -62,13 +62,13 @@ class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
     orders. ``reports``: nodes that differ from the reports that the endpoint has acknowledged; ``host`` and
     ``cell`` in them are not read. ``digest``: that of the guests (`roost.agent.protocol.types`), with those
     in the results and without those that were destroyed or stopped; None if the driver cannot list them.
-    ``guests``: the list, if the endpoint has asked for it. ``building``, ``destroying``, ``stopping`` and
-    ``starting``: the orders that the agent knows, by instance and attempt; the endpoint does not send them
-    again. Of the orders to stop and to start a guest only the last one is known. ``held``: the reason why the
-    agent carries out no orders. ``counted``: the last poll of the session that the agent knows to be counted;
-    0: the agent does not check it. ``disabled``: whether an operator has disabled the host, as far as the
-    agent knows; the endpoint corrects it at once. ``service_version``: the agent's; version 1 did not send it
-    here.
+    ``guests``: the list, if the endpoint has asked for it. ``building``, ``destroying``, ``stopping``,
+    ``starting``, ``receiving``, ``migrating`` and ``cancelling``: the orders that the agent knows, by
+    instance and attempt; the endpoint does not send them again. Of the orders to stop and to start a guest
+    only the last one is known. ``held``: the reason why the agent carries out no orders. ``counted``: the
+    last poll of the session that the agent knows to be counted; 0: the agent does not check it. ``disabled``:
+    whether an operator has disabled the host, as far as the agent knows; the endpoint corrects it at once.
+    ``service_version``: the agent's; version 1 did not send it here.
 
     Raises `SessionLost`, `CellTakenBack`, `LateMessage`.
     """
@@ -88,6 +88,9 @@ class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
     destroying: tuple[tuple[str, int], ...] = ()
     stopping: tuple[tuple[str, int], ...] = ()
     starting: tuple[tuple[str, int], ...] = ()
+    receiving: tuple[tuple[str, int], ...] = ()
+    migrating: tuple[tuple[str, int], ...] = ()
+    cancelling: tuple[tuple[str, int], ...] = ()
     held: str | None = None
     disabled: bool | None = None
     service_version: int = 1

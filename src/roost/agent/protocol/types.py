@@ -120,7 +120,64 @@ class StartGuest(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
         return self.instance.uuid, self.instance.attempt
 
 
-Order = Build | Destroy | StopGuest | StartGuest
+class ReceiveGuest(msgspec.Struct, frozen=True, tag=True):
+    """An order to prepare for the guest of ``instance.attempt``, which comes from another host, running.
+
+    The agent asks with `Confirm` until the guest runs here: None: it may come; True: the source has no guest
+    any more; False: the attempt is over. ``seconds``: the first question must come within this time after the
+    agent sent the poll that brought the order. ``begun``: the source was told to have the guest go, and no
+    failure to prepare ends the attempt any more.
+
+    An agent of a service version before that of `roost.model.service_version.LIVE` cannot read it.
+    """
+
+    kind: ClassVar[OrderKind] = "receive"
+
+    instance: Instance
+    seconds: float
+    begun: bool = False
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The instance and the attempt of the order."""
+        return self.instance.uuid, self.instance.attempt
+
+
+class MigrateGuest(msgspec.Struct, frozen=True, tag=True):
+    """An order to have the guest that this attempt has built go to the host of ``target``, where it runs on.
+
+    Its result is a `PowerResult` as that of an order to stop: the host has no guest any more, or it runs on.
+    Agents that cannot read `ReceiveGuest` cannot read it either.
+    """
+
+    kind: ClassVar[OrderKind] = "migrate"
+
+    instance: str
+    attempt: int
+    target: Instance
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The instance and the attempt of the order."""
+        return self.instance, self.attempt
+
+
+class CancelMigration(msgspec.Struct, frozen=True, tag=True):
+    """An order to end the migration of the guest that this attempt has built. Its result is that of
+    `MigrateGuest`."""
+
+    kind: ClassVar[OrderKind] = "cancel"
+
+    instance: str
+    attempt: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The instance and the attempt of the order."""
+        return self.instance, self.attempt
+
+
+Order = Build | Destroy | StopGuest | StartGuest | ReceiveGuest | MigrateGuest | CancelMigration
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):

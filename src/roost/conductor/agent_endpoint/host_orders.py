@@ -13,7 +13,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.questions import Poll
-from roost.agent.protocol.types import Build, Destroy, Order, PortsReleased, StartGuest, StopGuest
+from roost.agent.protocol.types import (
+    Build,
+    CancelMigration,
+    Destroy,
+    MigrateGuest,
+    Order,
+    PortsReleased,
+    ReceiveGuest,
+    StartGuest,
+    StopGuest,
+)
 from roost.model.instance import (
     ABANDONED,
     ASSIGNED,
@@ -28,7 +38,7 @@ from roost.model.instance import (
     OrderKind,
 )
 from roost.model.move import MoveWork, version_for_move
-from roost.model.service_version import MOVES, POWER
+from roost.model.service_version import LIVE, MOVES, POWER
 from roost.model.text import error_text
 from roost.process.context import Context
 from roost.state.cell_database.arrivals import find_deleted
@@ -55,6 +65,9 @@ def known_orders(poll: Poll) -> Known:
         ("destroy", poll.destroying),
         ("stop", poll.stopping),
         ("start", poll.starting),
+        ("receive", poll.receiving),
+        ("migrate", poll.migrating),
+        ("cancel", poll.cancelling),
     )
     return frozenset((kind, *key) for kind, keys in kinds for key in keys)
 
@@ -101,7 +114,7 @@ class HostOrders:
         work = await work_for(self._context, self._database, self._cell, work, version)
         started = tuple(each.uuid for each in work.instances if AT_HOST[each.state] == "start")
         over = await self._context.read(self._database, last_attempts(started)) if started else {}
-        orders = [
+        orders: list[Order] = [
             self._order_of(AT_HOST[each.state], each, over.get(each.uuid, 0)) for each in work.instances
         ]
         new = [each for each in work.orders if ("destroy", each.instance, each.attempt) not in known]
@@ -118,7 +131,7 @@ class HostOrders:
                 )
                 for each in new
             ]
-        orders += [self._order_of(each.kind, each.instance, each.over) for each in work.moves]
+        orders += [self._order_of_move(each) for each in work.moves]
         return tuple(order for order in orders if (order.kind, *order.key) not in known)
 
     def _order_of(self, kind: OrderKind, instance: Instance, over: int) -> Order:
@@ -131,6 +144,20 @@ class HostOrders:
                 return StartGuest(instance, over)
             case "destroy":
                 return Destroy(instance.uuid, instance.attempt, instance.state == DELETING, "none")
+        raise AssertionError(f"only moves {kind} guests")
+
+    def _order_of_move(self, part: MoveWork) -> Order:
+        instance = part.instance
+        match part.kind:
+            case "receive":
+                return ReceiveGuest(instance, self._build, part.begun)
+            case "migrate":
+                assert part.target is not None
+                return MigrateGuest(instance.uuid, instance.attempt, part.target)
+            case "cancel":
+                return CancelMigration(instance.uuid, instance.attempt)
+            case kind:
+                return self._order_of(kind, instance, part.over)
 
     async def look_for_work(self) -> None:
         """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed.
@@ -350,6 +377,8 @@ def _needed_by(part: MoveWork) -> int:
     """Return the version that a part of a move needs."""
     if part.kind == "destroy":
         return 0
+    if part.kind in ("receive", "migrate", "cancel"):
+        return LIVE.since
     needed = MOVES.since if part.instance.starts else POWER.since
     return needed if part.instance.spec is None else max(needed, version_for_move(part.instance.spec))
 

@@ -78,6 +78,7 @@ class InstanceAction(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         "rebuild",
         "reshape",
         "migrate",
+        "live_migrate",
         "resize",
         "evacuate",
         "revert",
@@ -113,7 +114,7 @@ class InstanceHistory(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     missing: list[str]
 
 
-_OF_OPERATORS = ("give_up", "migrate", "resize", "evacuate", "revert")
+_OF_OPERATORS = ("give_up", "migrate", "live_migrate", "resize", "evacuate", "revert")
 """Kinds of actions whose requesters a project does not see."""
 
 

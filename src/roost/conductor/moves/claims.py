@@ -21,6 +21,7 @@ from roost.model.move import (
     DONE,
     FAILED_MOVE,
     FREEING,
+    LIVE,
     REQUESTED,
     RETRYING,
     RETURNING,
@@ -55,7 +56,11 @@ from roost.state.cell_database.move_work import (
     take_target,
 )
 from roost.state.cell_database.moves import find_moves
-from roost.state.cell_database.nodes import find_disk_store, find_hosts_without_store
+from roost.state.cell_database.nodes import (
+    find_disk_store,
+    find_hosts_without_live_moves,
+    find_hosts_without_store,
+)
 from roost.storage import StorageError
 
 MOST = 200
@@ -149,7 +154,7 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
     handed = HandedClaim(
         there.allocations, there.consumer.generation, there.consumer.assignment, consumer=move.uuid
     )
-    losing = await _hosts_without_disks(context, work, move)
+    losing = await _unable_hosts(context, work, move)
     request = HostRequest(
         spec_of_move(move, work.cell, losing if move.to_host in busy else busy | losing),
         (move.instance,),
@@ -177,14 +182,18 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
     return None
 
 
-async def _hosts_without_disks(context: CellConductorContext, work: MoveQueue, move: Move) -> frozenset[str]:
-    """Return the hosts that do not have the disks of a move's instance; none if it has new ones."""
+async def _unable_hosts(context: CellConductorContext, work: MoveQueue, move: Move) -> frozenset[str]:
+    """Return the hosts that do not have the disks of a move's instance, if it keeps them, and those to which
+    no guest moves while it runs, if this one does."""
     store = None if move.proof is None else move.proof.store
     if move.proof is None:
         store = await context.read(work.database, find_disk_store(move.source.node))
     if store is None and move.proof is not None:
         return frozenset()
-    return await context.read(work.database, find_hosts_without_store(store or ""))
+    unable = await context.read(work.database, find_hosts_without_store(store or ""))
+    if move.kind == LIVE:
+        unable |= await context.read(work.database, find_hosts_without_live_moves())
+    return unable
 
 
 async def _take_alternate(context: CellConductorContext, work: MoveQueue, move: Move) -> None:

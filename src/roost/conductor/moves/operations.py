@@ -20,6 +20,7 @@ from roost.conductor.moves.types import (
     ShownMove,
     WantedEvacuation,
     WantedHostEvacuation,
+    WantedLiveMigration,
     WantedMigration,
     WantedResize,
     described_move,
@@ -29,7 +30,7 @@ from roost.conductor.moves.views import MoveViews
 from roost.conductor.neighbours import Neighbours
 from roost.conductor.requester import owner_of, requester_of
 from roost.conductor.super_conductor import SuperConductor
-from roost.model.move import ARRIVING, DeathProof, Move, MoveKind, MoveRefused
+from roost.model.move import ARRIVING, LIVE, DeathProof, Move, MoveKind, MoveRefused, needed_feature
 from roost.model.request import RequestGroup
 from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES
 from roost.model.spec import Flavor
@@ -80,6 +81,17 @@ async def migrate_instance(service: MoveService, req: Request, resp: Response, u
     wanted: WantedMigration = req.body
     across = wanted.any_cell
     return await _begin(service, req, uuid, "migrate", wanted, confirms=wanted.confirm, across=across)
+
+
+async def live_migrate_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
+    """Have an instance move to another host of its cell while its guest runs on.
+
+    Until the guest has gone over the move can be aborted, and the guest runs on where it is. It takes a host
+    whose guests can go, and another one to which they can come: drivers tell. If the guest is lost on its
+    way, it starts again where it was.
+    """
+    wanted: WantedLiveMigration = req.body
+    return await _begin(service, req, uuid, LIVE, wanted, confirms=True)
 
 
 async def resize_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
@@ -146,7 +158,7 @@ async def _begin(
     req: Request,
     uuid: str,
     kind: MoveKind,
-    wanted: WantedMigration | WantedResize | WantedEvacuation,
+    wanted: WantedMigration | WantedLiveMigration | WantedResize | WantedEvacuation,
     *,
     confirms: bool,
     flavor: Flavor | None = None,
@@ -162,7 +174,7 @@ async def _begin(
     name = str(uuids.uuid4()) if key is None else key.uuid(f"move/{key.request}")
     begun = None if key is None else await find_move(context, (mapping.cell,), name)
     if begun is None:
-        check_feature(service.watch, CELL_MOVES if across else MOVES)
+        check_feature(service.watch, CELL_MOVES if across else needed_feature(kind))
         if wanted.host is not None:
             await _check_target(service, wanted.host, mapping.cell, across)
     asked = await request_move(
@@ -262,21 +274,14 @@ _ONE: Final = f"{PATH}/{{uuid}}"
 MOVE_RULES: Final = {
     f"conductor:moves:{verb}": ADMIN
     for verb in (
-        "create",
-        "evacuate",
-        "forced_host",
-        "any_cell",
-        "list",
-        "show",
-        "confirm",
-        "revert",
-        "abort",
+        *("create", "live_migrate", "evacuate", "forced_host", "any_cell"),
+        *("list", "show", "confirm", "revert", "abort"),
     )
 }
 """The policy rules as they are without a policy file. Source: Nova's, of migrations."""
 
 
-def _rules_of(wanted: WantedMigration | WantedResize | WantedEvacuation) -> list[str]:
+def _rules_of(wanted: WantedMigration | WantedLiveMigration | WantedResize | WantedEvacuation) -> list[str]:
     """Return the further rules that must allow a move."""
     rules = ["conductor:moves:forced_host"] if wanted.force else []
     if isinstance(wanted, WantedMigration) and wanted.any_cell:
@@ -304,6 +309,7 @@ MOVE_OPERATIONS: Final = (
         )
         for verb, rule, handler, body in (
             ("migrate", "create", migrate_instance, WantedMigration),
+            ("live-migrate", "live_migrate", live_migrate_instance, WantedLiveMigration),
             ("resize", "create", resize_instance, WantedResize),
             ("evacuate", "evacuate", evacuate_instance, WantedEvacuation),
         )

@@ -37,6 +37,20 @@ class WantedMigration(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError("any_cell needs confirm: a move to another cell cannot be reverted")
 
 
+class WantedLiveMigration(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that asks for the migration of an instance whose guest runs on.
+
+    `host`: the target; without it the scheduler chooses one. `force`: no filter evaluates `host`, which has
+    to have room nevertheless.
+    """
+
+    host: _Name | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        _check_force(self)
+
+
 class WantedResize(msgspec.Struct, forbid_unknown_fields=True):
     """The body that asks for another size of an instance, which it gets on another host.
 
@@ -79,7 +93,7 @@ class WantedEvacuation(msgspec.Struct, forbid_unknown_fields=True):
         _check_force(self)
 
 
-def _check_force(wanted: WantedMigration | WantedResize | WantedEvacuation) -> None:
+def _check_force(wanted: WantedMigration | WantedLiveMigration | WantedResize | WantedEvacuation) -> None:
     if wanted.force and wanted.host is None:
         raise ValueError("force needs a host")
 

@@ -17,6 +17,7 @@ _ACTIONS = {
     "rebuild": "Rebuilt",
     "reshape": "Moved to other providers of its node",
     "migrate": "Moved to another host",
+    "live_migrate": "Moved to another host while it ran",
     "resize": "Resized",
     "evacuate": "Evacuated to another host",
     "revert": "Moved back",

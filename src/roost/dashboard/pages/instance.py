@@ -113,7 +113,12 @@ def _move(view: InstanceView) -> h.Node:
     ]
 
 
-_KINDS = {"migrate": "A migration", "resize": "A resize", "evacuate": "An evacuation"}
+_KINDS = {
+    "migrate": "A migration",
+    "live_migrate": "A live migration",
+    "resize": "A resize",
+    "evacuate": "An evacuation",
+}
 """The kinds of moves in words."""
 
 

@@ -350,7 +350,11 @@ INSTANCE_MOVES: Final = Counter(
     "Ask `roost move list` for the reasons of those that `failed`. Moves of instances that were deleted "
     "meanwhile are not counted.",
     (
-        Label("kind", "`migrate`, `resize` or `evacuate`.", ("migrate", "resize", "evacuate")),
+        Label(
+            "kind",
+            "`migrate`, `live_migrate`, `resize` or `evacuate`.",
+            ("migrate", "live_migrate", "resize", "evacuate"),
+        ),
         Label(
             "outcome",
             "`done`: the instance is on the target. `reverted`: it went there and back. `failed`: it has "

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 import structlog
 
 from roost.agent.drivers.simulated import SimulatedDriver
+from roost.agent.drivers.simulated_migrations import SimulatedNetwork
 from roost.agent.hosted_agents import HostedAgents
 from roost.agent.options import AgentTimes
 from roost.conductor.agent_endpoint.service import AgentService
@@ -91,10 +92,12 @@ async def _is_there(system: System, name: str) -> bool:
 def _open_hosts(system: System, name: str) -> HostedAgents:
     """Open the agents of a cell's hosts."""
     seconds, cell, hosts = system.options.heartbeat_seconds, system.cells[name], system.layout.cells[name]
+    script = system.options.script
     agents = open_agents(system, cell, seconds)
+    network = SimulatedNetwork()
     fleet = HostedAgents(
         [
-            (there.host.name, agents, SimulatedDriver(there.host, system.options.script), None)
+            (there.host.name, agents, SimulatedDriver(there.host, script, network=network), None)
             for there in hosts
         ],
         times=AgentTimes(poll=seconds, health=seconds, token=float("inf")),

@@ -26,7 +26,10 @@ from roost.model.instance import (
 from roost.model.move import (
     CONTINUING,
     DELETED,
+    DONE,
     ENDED,
+    FREEING,
+    GOING,
     OFF,
     RESTARTING,
     RESUMING,
@@ -176,6 +179,13 @@ def lose(connection: Connection, uuid: str, reason: str, at: float) -> None:
     enter_state(connection, [uuid], LOST, at, reason)
 
 
+def find_again(connection: Connection, uuid: str, at: float) -> None:
+    """Note that the guest of an instance, which is locked, was started again: one that was lost is not."""
+    locked = locked_instance(connection, uuid)
+    if locked is not None and locked.state == LOST:
+        enter_state(connection, [uuid], ACTIVE, at)
+
+
 def put_on(connection: Connection, move: Move, place: MovePlace, selection: Selection, at: float) -> None:
     """Put an instance, which is locked, on a host of its move. ``selection``: what it holds."""
     locked = locked_instance(connection, move.instance)
@@ -235,19 +245,39 @@ def return_to_source(connection: Connection, move: Move, at: float, **values: An
 
 
 def send_back(connection: Connection, rows: Collection[Row], at: float, reason: str) -> frozenset[str]:
-    """Let instances whose target is given up go back to the source, where a move that waits has their guest.
+    """Let instances whose host is given up go to the other host of their move, if that may have their guest.
 
-    ``rows``: as those of `end_moves_of`, on the host that is given up. It is ordered to destroy what it has,
-    and nobody waits for it. Returns the instances that go back.
+    Those that wait for a word go back to the source, which has it stopped. Those that go over while they run
+    count as lost on the target until that says that it has them. ``rows``: as those of `end_moves_of`, on the
+    host that is given up. It is ordered to destroy what it has, and nobody waits for it. Returns the
+    instances that are not on it any more.
     """
     back = set()
     for move, row in locked_moves_of(connection, rows):
-        if move.state in _KEPT_FOR_IT and move.target is not None and row.attempt == move.target.attempt:
+        if go_on_without_source(connection, move, row.attempt, reason, at):
+            back.add(row.uuid)
+        elif move.state in _KEPT_FOR_IT and move.target is not None and row.attempt == move.target.attempt:
             give_orders([DestroyOrder(row.uuid, row.attempt, row.host)], at)(connection)
             keep_end(connection, move, reason, REVERTED, at)
             resume(connection, move, at, reason=reason, ends_as=REVERTED)
             back.add(row.uuid)
     return frozenset(back)
+
+
+def go_on_without_source(connection: Connection, move: Move, attempt: int, reason: str, at: float) -> bool:
+    """Put an instance on the target of its move if its guest can run nowhere else: its source is dead.
+
+    ``attempt``: that of the instance's row. It is lost until the target says that the guest runs. Returns
+    whether its guest was going over.
+    """
+    if move.state not in GOING or attempt != move.source.attempt:
+        return False
+    assert move.target is not None
+    give_orders([DestroyOrder(move.instance, move.source.attempt, move.source.host)], at)(connection)
+    put_on(connection, move, move.target, move.target.selection, at)
+    lose(connection, move.instance, reason, at)
+    enter(connection, move, FREEING, at, reason=reason, ends_as=DONE)
+    return True
 
 
 _KEPT_FOR_IT = (SWITCHED, REVERTING, CONTINUING)

@@ -16,9 +16,11 @@ from roost.model.instance import ASSIGNED, Instance, OrderKind
 from roost.model.move import (
     AT_SOURCE,
     AT_TARGET,
+    GOING,
     OFF,
     UNDER_WAY,
     Move,
+    MovePlace,
     MoveWork,
     at_place,
     finds_disks,
@@ -102,17 +104,27 @@ def read_move_work(connection: Connection, keys: Iterable[MoveKey]) -> dict[str,
             if place is None or kind is None:
                 continue
             if MoveKey(kind, move.instance, place.attempt, place.host, move.uuid) in wanted:
-                known = at_place(instance, place, starts=move.at_source != OFF)
-                if kind == "build":
-                    known = msgspec.structs.replace(known, finds_disks=finds_disks(move))
-                over = (move.target or move.source).attempt
-                found.setdefault(place.host, []).append(MoveWork(kind, known, over))
+                found.setdefault(place.host, []).append(_work_at(move, place, instance))
     return found
 
 
 def _carried(move: Move) -> Instance | None:
     """Return the instance of a half of a move, of which the cell has no row."""
     return None if move.carried is None else move.carried.instance
+
+
+def _work_at(move: Move, place: MovePlace, instance: Instance) -> MoveWork:
+    """Return the work of a host of a move, with what it needs to know of the other one."""
+    there = at_place(instance, place, starts=move.at_source != OFF)
+    over = (move.target or move.source).attempt
+    if place is move.source:
+        kind = AT_SOURCE[move.state]
+        goes_to = move.target if kind == "migrate" else None
+        return MoveWork(kind, there, over, None if goes_to is None else at_place(instance, goes_to))
+    kind = AT_TARGET[move.state]
+    if kind in ("build", "receive"):
+        there = msgspec.structs.replace(there, finds_disks=finds_disks(move))
+    return MoveWork(kind, there, over, begun=move.state in GOING)
 
 
 def _instances_of(connection: Connection, found: Iterable[Move]) -> dict[str, Instance]:

@@ -5,6 +5,7 @@ state and changes nothing.
 """
 
 from collections.abc import Collection
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -17,17 +18,22 @@ from roost.model.move import (
     AT_REST,
     AT_SOURCE,
     AT_TARGET,
+    CANCELLING,
     CLEANING,
     CONTINUING,
     DISCARDING,
     DONE,
     FAILED_MOVE,
     FREEING,
+    GOING,
+    LANDING,
     LEAVING,
+    LIVE,
     OFF,
     ON_TARGET,
     ORDERED,
     PREPARING,
+    RECEIVING,
     REFUSED,
     REQUESTED,
     RESTARTING,
@@ -42,6 +48,7 @@ from roost.model.move import (
     STOPPED,
     STOPPING,
     SWITCHED,
+    SWITCHING,
     UNCONFIRMED,
     Move,
     MoveRefused,
@@ -53,6 +60,8 @@ from roost.state.cell_database.host_work import give_orders
 from roost.state.cell_database.move_changes import (
     MOVE,
     enter,
+    find_again,
+    has_order,
     has_shown_life,
     keep_end,
     locked_instance,
@@ -79,6 +88,8 @@ TOO_OLD = "AgentTooOld"
 
 CAME_BACK = "the host has shown signs of life since it was said to be dead"
 
+TOO_LONG = "the guest has not gone over within the time limit"
+
 NOT_STOPPED = "the source has not stopped its guest within the time limit"
 
 
@@ -88,7 +99,11 @@ def confirm_target(connection: Connection, key: AttemptKey, host: str, at: float
     After a yes no time limit ends the attempt. A host that asks again gets the same answer.
     """
     move = _locked(connection, key.instance, key.attempt, host)
-    if move is None or key.attempt == move.source.attempt or move.state not in ON_TARGET:
+    if move is None or key.attempt == move.source.attempt:
+        return False
+    if move.kind == LIVE:
+        return _may_land(connection, move, at)
+    if move.state not in ON_TARGET:
         return False
     if move.side == LEAVING:
         return False
@@ -110,6 +125,19 @@ def confirm_target(connection: Connection, key: AttemptKey, host: str, at: float
     return True if move.state == STARTING else None
 
 
+def _may_land(connection: Connection, move: Move, at: float) -> bool | None:
+    """Answer the target of a live move, which is ready: None: the guest may come; True: the source has none.
+
+    The row of an instance whose source was given up names the target already.
+    """
+    if move.state == RECEIVING:
+        enter(connection, move, SWITCHING, at)
+        return None
+    if move.state in (SWITCHING, CANCELLING):
+        return None
+    return move.state in (LANDING, SWITCHED, CLEANING, FREEING)
+
+
 def report_target(connection: Connection, result: BuildResult, at: float) -> Attempt | None:
     """Note the result of the attempt of a move; returns the attempt's end for the records.
 
@@ -120,6 +148,8 @@ def report_target(connection: Connection, result: BuildResult, at: float) -> Att
         return None
     if result.attempt != move.target.attempt:
         return None
+    if move.state in GOING:
+        return _take_landing(connection, move, result, at)
     if result.failure is not None:
         # The target's time is over because the source has taken it.
         waited = move.state == STOPPING and result.code == TIMED_OUT
@@ -133,11 +163,30 @@ def report_target(connection: Connection, result: BuildResult, at: float) -> Att
         put_into_cell(connection, move, at)
         enter(connection, move, CLEANING, at, ends_as=DONE)
         return _end(move, BUILT, at, None)
+    return _switch(connection, move, at)
+
+
+def _switch(connection: Connection, move: Move, at: float) -> Attempt:
+    """Put an instance on the target of its move, where its guest runs."""
+    assert move.target is not None
     put_on(connection, move, move.target, move.target.selection, at)
     enter(connection, move, SWITCHED, at)
     if move.confirms:
         enter(connection, msgspec.structs.replace(move, state=SWITCHED), CLEANING, at, ends_as=DONE)
     return _end(move, BUILT, at, None)
+
+
+def _take_landing(connection: Connection, move: Move, result: BuildResult, at: float) -> Attempt | None:
+    """Note what the target of a guest that goes over says: it runs there, or has not arrived.
+
+    The latter counts once the source has no guest any more; else that may still send it.
+    """
+    if result.failure is None:
+        return _switch(connection, move, at)
+    if move.state != LANDING:
+        return None
+    _fail_target(connection, move, result.failure, result.code, at, retryable=False)
+    return _end(move, record.FAILED, at, result.failure)
 
 
 def report_power_of_move(connection: Connection, host: str, report: PowerResult, at: float) -> None:
@@ -147,12 +196,31 @@ def report_power_of_move(connection: Connection, host: str, report: PowerResult,
         _take_power(connection, move, report, at)
 
 
+def _leave_source(connection: Connection, move: Move, report: PowerResult, at: float) -> None:
+    """Note what the source of a guest that goes over says: it runs on there, or the source has none."""
+    assert move.target is not None
+    if report.failure is not None:
+        retryable = move.state == SWITCHING
+        reason = f"the guest has not left its host: {report.failure}" if retryable else move.reason or ""
+        _fail_target(connection, move, reason, None, at, orders=True, retryable=retryable)
+        return
+    gone = msgspec.structs.replace(move, at_source=AT_REST)
+    if has_order(connection, move.target, move.instance):
+        # It was given up, and says nothing any more.
+        _fail_target(connection, gone, move.reason or "", None, at, retryable=False, at_source=AT_REST)
+    else:
+        enter(connection, move, LANDING, at, at_source=AT_REST)
+
+
 def _take_power(
     connection: Connection, move: Move, report: PowerResult, at: float, *, loses: bool = True
 ) -> None:
     """Let a move go on by the result of an order. ``loses``: a guest that is not started again is lost."""
     of_source, failure = report.attempt == move.source.attempt, report.failure
     awaited = (AT_SOURCE if of_source else AT_TARGET).get(move.state)
+    if awaited in ("migrate", "cancel") and not report.runs:
+        _leave_source(connection, move, report, at)
+        return
     if awaited != ("start" if report.runs else "stop"):
         return
     if failure is None:
@@ -161,6 +229,8 @@ def _take_power(
         elif move.state == REVERTING:
             resume(connection, move, at)
         else:
+            if move.state in (RESTARTING, CONTINUING):
+                find_again(connection, move.instance, at)
             stops = move.state == STOPPING and move.at_source != OFF
             values = {"at_source": AT_REST} if stops else {}
             enter(connection, move, _AFTER_POWER[move.state], at, **values)
@@ -196,7 +266,7 @@ def refuse_parts(
         move = _locked(connection, uuid, attempt, host)
         if move is None:
             continue
-        if part.kind == "build":
+        if part.kind in ("build", "receive"):
             # Once it was told to start the guest, the host finds it, or builds it, as any version does.
             if move.state in UNCONFIRMED:
                 _fail_target(connection, move, reason, TOO_OLD, at, orders=True)
@@ -231,7 +301,7 @@ _DESTROYING = sa.select(moves.c.instance_uuid).where(
 
 @transaction
 def targets_unconfirmed(connection: Connection) -> dict[AttemptKey, tuple[float, ...]]:
-    """Return the attempts of moves that were not told to start their guest.
+    """Return the attempts of moves that were not told to start their guest, and those that wait for one.
 
     Those that are to be sent to another cell have the time at which that was known to have no room.
     """
@@ -243,7 +313,7 @@ def targets_unconfirmed(connection: Connection) -> dict[AttemptKey, tuple[float,
 
 _UNCONFIRMED = sa.select(
     moves.c.instance_uuid, moves.c.target_attempt, moves.c.state, moves.c.changed_at
-).where(one_of_constants(moves.c.state, (SENDING, *UNCONFIRMED)))
+).where(one_of_constants(moves.c.state, (SENDING, *UNCONFIRMED, SWITCHING)))
 
 
 @entering(MOVE)
@@ -251,12 +321,16 @@ def fail_targets(connection: Connection, keys: tuple[AttemptKey, ...], at: float
     """End attempts of moves that have taken too long; returns their ends for the records.
 
     Their hosts are ordered to destroy what they have. A source that has not stopped its guest in time ends
-    the move: another target would wait for it as well.
+    the move: another target would wait for it as well. A source whose guest goes over is told to end that.
     """
     ended = []
     for key in keys:
         move = _locked(connection, key.instance, key.attempt)
-        if move is None or move.state not in (SENDING, *UNCONFIRMED) or key.attempt == move.source.attempt:
+        if move is None or key.attempt == move.source.attempt:
+            continue
+        if move.state == SWITCHING:
+            enter(connection, move, CANCELLING, at, reason=TOO_LONG)
+        if move.state not in (SENDING, *UNCONFIRMED):
             continue
         if move.side == LEAVING:
             # The guest rests, and the other hosts to be tried are in the same cell.
@@ -285,7 +359,8 @@ def abort_move(connection: Connection, uuid: str, reason: str, at: float) -> Abo
     """Abort a move: its instance stays on the source. None: the cell has no such move.
 
     A target that was told to start the guest is beyond it: nobody else can know that no guest starts there.
-    A move whose instance stays on the source anyway is returned as it is.
+    A move whose instance stays on the source anyway is returned as it is. So is one whose source is told to
+    keep a guest that may have gone.
     """
     move = locked_move(connection, uuid)
     if move is None:
@@ -298,12 +373,15 @@ def abort_move(connection: Connection, uuid: str, reason: str, at: float) -> Abo
     elif move.state in UNCONFIRMED:
         _fail_target(connection, move, reason, None, at, orders=True, retryable=False)
         ended = _end(move, record.FAILED, at, reason)
-    elif move.state not in (RESTARTING, RETURNING, FAILED_MOVE):
+    elif move.state == SWITCHING:
+        enter(connection, move, CANCELLING, at, reason=reason)
+    elif move.state not in (CANCELLING, RESTARTING, RETURNING, FAILED_MOVE):
         return MoveRefused(_TOO_LATE.get(move.state, f"the move is {move.state}"))
     return AbortedMove(find_moves((uuid,))(connection)[uuid], ended)
 
 
 _TOO_LATE = {
+    LANDING: "the guest has left the source",
     STARTING: "the target was told to start the guest; revert the move once the instance runs there",
     SWITCHED: "the instance runs on the target; revert the move, or confirm it",
 }
@@ -323,7 +401,11 @@ def fail_targets_on(connection: Connection, host: str, reason: str, code: str, a
             continue
         is_source = move.source.host == host and move.side != ARRIVING
         is_target = move.target is not None and move.target.host == host and move.side != LEAVING
-        if is_target and move.state in ON_TARGET:
+        if move.target is not None and is_target and move.state in (SWITCHING, CANCELLING):
+            # The guest may run on: the source says whether it does.
+            give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
+            enter(connection, move, CANCELLING, at, reason=reason)
+        elif is_target and move.state in ON_TARGET:
             _fail_target(connection, move, reason, code, at, orders=True)
             ended.append(_end(move, record.FAILED, at, reason))
         elif is_source and move.state == CLEANING:
@@ -360,8 +442,10 @@ def _fail_target(
     *,
     orders: bool = False,
     retryable: bool = True,
+    **values: Any,
 ) -> None:
-    """End the attempt of a move. ``orders``: the host has not said that nothing of it is left.
+    """End the attempt of a move. ``orders``: the host has not said that nothing of it is left. ``values``:
+    further columns.
 
     Of a move to another cell each half is ended in its own: the leaving one keeps the end of the attempt, the
     arriving one orders the host to destroy.
@@ -373,7 +457,7 @@ def _fail_target(
     keep_end(connection, move, reason, record.FAILED, at, code)
     if orders and move.side is None:
         give_orders([DestroyOrder(move.instance, move.target.attempt, move.target.host)], at)(connection)
-    enter(connection, move, RETRYING if retryable else way_back(move), at, reason=reason)
+    enter(connection, move, RETRYING if retryable else way_back(move), at, reason=reason, **values)
 
 
 def end_arrival(

@@ -17,7 +17,9 @@ from roost.model.move import (
     FOR_CONDUCTORS,
     FREEING,
     LEAVING,
+    LIVE,
     PREPARING,
+    RECEIVING,
     REQUESTED,
     SENDING,
     Move,
@@ -123,7 +125,8 @@ def take_target(
     }
     if cells is not None:
         values["side"] = LEAVING
-    enter(connection, move, PREPARING if cells is None else SENDING, at, host=target.host, **values)
+    state = RECEIVING if move.kind == LIVE else PREPARING
+    enter(connection, move, state if cells is None else SENDING, at, host=target.host, **values)
     why = None if move.target is None else move.reason
     tell_instance(connection, move, at, MOVING, target, why, cells=cells)
     return True

@@ -31,6 +31,7 @@ from roost.model.move import (
     DONE,
     ENDED,
     FREEING,
+    LIVE,
     OFF,
     REQUESTED,
     RESTARTING,
@@ -53,9 +54,17 @@ from roost.model.request import RequestGroup
 from roost.model.service_version import ATTACHED_MOVES, ATTACHMENTS
 from roost.model.spec import Flavor, RequestSpec
 from roost.state.cell_database.history import enter_state
-from roost.state.cell_database.move_changes import MOVE, enter, locked_instance, locked_move, lose, stamp_of
+from roost.state.cell_database.move_changes import (
+    MOVE,
+    enter,
+    go_on_without_source,
+    locked_instance,
+    locked_move,
+    lose,
+    stamp_of,
+)
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, is_here, move_of, move_row
-from roost.state.cell_database.nodes import find_disk_store
+from roost.state.cell_database.nodes import find_disk_store, moves_live
 from roost.state.cell_database.rows import decoded
 from roost.state.cell_database.tables import instances, moves
 from roost.state.leases import VACANT
@@ -206,6 +215,12 @@ def begin_move(
         proof = msgspec.structs.replace(proof, store=store)
     elif store is None:
         return MoveRefused(f"the driver of host {locked.host} does not keep the disks of guests that move")
+    if kind == LIVE and locked.state != ACTIVE:
+        return MoveRefused(f"the instance is {locked.state}; only one that is active moves while it runs")
+    if kind == LIVE and has_attachments(locked.spec):
+        return MoveRefused("instances with ports or accelerators do not move while they run yet")
+    if kind == LIVE and not moves_live(locked.node or "")(connection):
+        return MoveRefused(f"guests of host {locked.host} do not move while they run")
     if to_host == locked.host:
         return MoveRefused(f"the instance is on host {to_host} already")
     move = Move(
@@ -274,11 +289,14 @@ def _note_death(connection: Connection, instance: Instance, proof: DeathProof, a
 
 
 def _end_at_dead_source(connection: Connection, instance: Instance, proof: DeathProof, at: float) -> None:
-    """End a move that waits for its source to start the guest again, as the source is dead."""
+    """End a move that waits for its source to start the guest again, or to say whether it has the guest."""
     row = connection.execute(NAMED_MOVES.with_for_update(), {"uuids": [instance.move]}).one_or_none()
-    if row is not None and row.state == RESTARTING:
+    reason = f"its host is dead: {proof.evidence}"
+    if row is None or go_on_without_source(connection, move_of(row), instance.attempt, reason, at):
+        return
+    if row.state == RESTARTING:
         _note_death(connection, instance, proof, at)
-        enter(connection, move_of(row), RETURNING, at, reason=f"its host is dead: {proof.evidence}")
+        enter(connection, move_of(row), RETURNING, at, reason=reason)
 
 
 def _why_locked(connection: Connection, uuid: str) -> str:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ON_ITS_HOST
-from roost.model.node import KEEPS_DISKS, YES, NodeReport
+from roost.model.node import KEEPS_DISKS, LIVE_MOVES, YES, NodeReport
 from roost.state.cell_database.disabled import move_words
 from roost.state.cell_database.host_work import SESSION, hosts_with_orders
 from roost.state.cell_database.reported import clean_reports
@@ -35,7 +35,25 @@ def find_hosts_without_store(connection: Connection, store: str) -> frozenset[st
     return frozenset(connection.execute(sa.select(nodes.c.host).distinct().where(~has_it)).scalars())
 
 
+@short_read
+def moves_live(connection: Connection, node: str) -> bool:
+    """Return whether guests of a node can move while they run."""
+    row = connection.execute(_STORED, {"nodes": [node]}).one_or_none()
+    return row is not None and report_of(row, "").stats.get(LIVE_MOVES) == YES
+
+
+@short_read
+def find_hosts_without_live_moves(connection: Connection) -> frozenset[str]:
+    """Return the hosts with a node whose guests cannot move while they run."""
+    return frozenset(connection.execute(_HOSTS_WITHOUT_LIVE).scalars())
+
+
 _JSON = msgspec.json.Encoder()
+_HOSTS_WITHOUT_LIVE = (
+    sa.select(nodes.c.host)
+    .distinct()
+    .where(~nodes.c.facts.contains(f'"{LIVE_MOVES}":"{YES}"', autoescape=True))
+)
 
 
 @transaction
