@@ -89,13 +89,23 @@ def _by(text: str) -> Requester:
 
 def described_move(text: str) -> DescribedMove:
     """Return a move with one step."""
-    named = ("uuid", "instance", "project_id", "cell", "source_host", "source_node", "target_host")
+    named = (
+        "uuid",
+        "instance",
+        "project_id",
+        "cell",
+        "source_host",
+        "source_node",
+        "target_host",
+        "target_cell",
+    )
     named += ("target_node", "requested_host", "flavor", "evidence", "reason", "run", "user_id", "request_id")
     return DescribedMove(
         **dict.fromkeys(named, text),
         kind="migrate",
         state="switched",
         forced=False,
+        any_cell=False,
         attempt=2,
         confirm=False,
         began_at=1.0,

@@ -74,13 +74,10 @@ def _will_of_word(verb: WordVerb, place: PlaceNow) -> tuple[str, ...]:
         will.append("The drain ends at once.")
     elif verb == "drain":
         will.append("The drain ends when the last one is gone. Events tell its beginning and its end.")
-        if place.can_empty:
-            will.append(
-                "If they are to move, other hosts of the cell take them, a few at once. What cannot move now "
-                "is tried again later."
-            )
-        else:
-            will.append("Their users delete them, or each host is drained with moves.")
+        others = "hosts of other cells" if place.host is None else "other hosts of the cell"
+        will.append(
+            f"If they are to move, {others} take them, a few at once. What cannot move now is tried again."
+        )
     if place.enabled is False:
         will.append("It is disabled already: this changes the reason.")
     return tuple(will)

@@ -48,7 +48,7 @@ def _word(view: WordConfirmation, viewing: Viewing) -> h.Node:
                 h.p("#reason-hint.hint")[_REASONS[verb]],
             ]
         )
-    if verb == "drain" and place.can_empty:
+    if verb == "drain":
         fields.append(
             h.div(".field")[
                 h.label[

@@ -56,11 +56,6 @@ class PlaceNow(msgspec.Struct, frozen=True, kw_only=True):
         return "node" if self.node is not None else "cell" if self.host is None else "host"
 
     @property
-    def can_empty(self) -> bool:
-        """True if a drain can have its instances moved: those of a whole cell stay."""
-        return self.host is not None
-
-    @property
     def name(self) -> str:
         """The name that people call it."""
         return self.nodename or self.node or self.host or self.cell

@@ -45,6 +45,7 @@ _DECISIONS: Final = {
 
 _MOVES: Final = {
     "requested": ShownState("note", "Looks for a host"),
+    "sending": ShownState("note", "Waits for another cell"),
     "preparing": ShownState("note", "The target prepares"),
     "stopping": ShownState("note", "The source stops"),
     "stopped": ShownState("note", "Stopped on the source"),
@@ -63,6 +64,7 @@ _MOVES: Final = {
     "continuing": ShownState("look", "Cannot go back: the target starts"),
     "undoing": ShownState("note", "Goes back: claims are exchanged"),
     "discarding": ShownState("note", "Went back, the target cleans up"),
+    "refused": ShownState("look", "The other cell cannot take it"),
     "freeing": ShownState("ok", "The claim is given back"),
     "done": ShownState("ok", "Moved"),
     "reverted": ShownState("ok", "Went back"),
