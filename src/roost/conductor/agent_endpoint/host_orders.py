@@ -29,6 +29,7 @@ from roost.model.instance import (
     ASSIGNED,
     AT_HOST,
     DELETING,
+    DESTROYED,
     ERROR,
     FAILED,
     STARTING,
@@ -270,7 +271,7 @@ def ports_released(connection: Connection, uuids: tuple[str, ...]) -> dict[str, 
     An instance that is still being built has its next attempt bind them. One that is gone is left out.
     """
     return {
-        row.uuid: "all" if row.state in (DELETING, ERROR) else "host" if row.state in _BUILT else "none"
+        row.uuid: "all" if row.state in _ENDING else "host" if row.state in _BUILT else "none"
         for some in in_batches(uuids)
         for row in connection.execute(_STATES, {"uuids": some})
     }
@@ -301,7 +302,8 @@ _MOVED_ATTEMPTS = (
     .group_by(moves.c.instance_uuid)
 )
 _STATES = sa.select(instances.c.uuid, instances.c.state).where(one_of(instances.c.uuid, "uuids"))
-_BUILT = (ASSIGNED, STARTING, FAILED, ABANDONED)
+_BUILT = (ASSIGNED, STARTING, FAILED)
+_ENDING = (ABANDONED, ERROR, DELETING, DESTROYED)
 
 _ORDER = "order"
 """In place of a state: an order to destroy a guest of which the cell has no instance any more."""
