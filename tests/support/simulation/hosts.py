@@ -161,6 +161,9 @@ class Host:
             self._note(self.name, "fails to build", instance, attempt)
             curable = drawn > self.failing * 0.1
             raise BuildFailed("the disk is gone" if curable else "no such image", "Fault", curable)
+        # What is off of this attempt, since its host died, or of an earlier one, is replaced.
+        self.stopped.pop(instance, None)
+        self.off.pop(instance, None)
         self.prepared[instance] = attempt
 
     def start(self, instance: str, attempt: int) -> None:

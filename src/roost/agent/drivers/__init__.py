@@ -133,8 +133,8 @@ class Driver(Protocol):
         """Prepare a guest up to its start. Raises `BuildFailed`.
 
         ``instance.selection`` is its claim: allocations, mappings and the assignment of the host's cells,
-        CPUs, pages and PCI devices. A stopped guest of an earlier attempt may be there, which is replaced;
-        one of the same attempt never is.
+        CPUs, pages and PCI devices. A stopped guest of an earlier attempt may be there, or one of this
+        attempt that is off since its machine was: it is replaced.
         """
 
     async def start(self, instance: Instance) -> None:
