@@ -232,6 +232,31 @@ def test_a_source_that_cannot_stop_its_guest_keeps_it_running():
         cloud.finish()
 
 
+def test_a_source_that_says_that_it_cannot_stop_its_guest_ends_the_attempt_in_the_records():
+    with cloud_of_one() as cloud:
+        for host in cloud.guests.hosts.values():
+            host.cannot_stop = True
+        ended = cloud.wait_for_move(cloud.migrate(ONE), FAILED_MOVE)
+        reason = "the source cannot stop its guest: the driver cannot stop guests"
+        assert (ended.reason, cloud.guests.running(ONE)) == (reason, [(ended.source.host, 1)])
+        told = [each for each in cloud.network.attempts if each.run == ended.run and each.finished_at]
+        assert [(each.result, each.reason, each.host) for each in told] == [
+            ("failed", reason, ended.target.host)
+        ]
+        cloud.finish()
+
+
+@pytest.mark.parametrize("state", [PREPARING, STOPPED])
+def test_a_deletion_ends_the_attempt_of_a_move_in_the_records(state):
+    with cloud_of_one() as cloud:
+        cloud.build_in(1.0)
+        found = cloud.wait_for_move(cloud.migrate(ONE), state)
+        cloud.delete(ONE)
+        cloud.finish()
+        told = [each for each in cloud.network.attempts if each.run == found.run and each.finished_at]
+        assert [(each.result, each.host) for each in told] == [("abandoned", found.target.host)]
+
+
 def test_a_revert_whose_source_cannot_start_leaves_the_instance_on_the_target():
     with cloud_of_one() as cloud:
         move = cloud.migrate(ONE, confirms=False)
@@ -430,9 +455,11 @@ def a_host_comes_back_while_its_instance_is_evacuated(faults, seed):
         move = cloud.evacuate(ONE, "somebody says so")
         cloud.wait_for_move(move, PREPARING)
         agent.start()
-        cloud.wait_for_move(move, FAILED_MOVE)
+        run = cloud.wait_for_move(move, FAILED_MOVE).run
         assert cloud.row(ONE).attempt == 1
         cloud.finish()
+        told = {each.result for each in cloud.network.attempts if each.run == run and each.finished_at}
+        assert told == {"failed"}
 
 
 def test_a_sign_of_life_of_the_host_ends_an_evacuation_before_another_guest_starts():

@@ -6,7 +6,7 @@ from random import Random
 from typing import NamedTuple
 
 from roost.agent.driver_calls import ConsumerRecords
-from roost.agent.errors import BuildFailed, ReshapeNeeded
+from roost.agent.errors import BuildFailed, CannotStopGuests, ReshapeNeeded
 from roost.agent.neighbours.ports import is_released, mark_of
 from roost.agent.persistent_state import MemoryState
 from roost.agent.protocol.types import PortsReleased
@@ -26,6 +26,7 @@ class Guests:
     """The guests of all hosts. ``builds``: how often each attempt was started. ``lost``: what vanished.
 
     ``ports``: the port of each instance, as the network service has it: its host and the mark of an attempt.
+    ``released``: the instances whose ports were released as they end.
     """
 
     def __init__(self, later: Callable[..., None]) -> None:
@@ -36,6 +37,7 @@ class Guests:
         self.lost: set[str] = set()
         self.ports: dict[str, tuple[str, int]] = {}
         self.migrations = 0
+        self.released: set[str] = set()
 
     @property
     def started(self) -> set[str]:
@@ -58,7 +60,8 @@ class Migration(NamedTuple):
 class Host:
     """One host. ``guests``: instance -> attempt, of those that run; ``prepared``: of those that do not yet,
     ``stopped``: of those that were stopped, ``off``: of those that ran when the host died.
-    ``unstoppable``: the share of stops that fail. ``incoming``: attempts for whose guests the host is ready,
+    ``unstoppable``: the share of stops that fail. ``cannot_stop``: its driver does not stop guests at all.
+    ``incoming``: attempts for whose guests the host is ready,
     and ``migrations``: guests that are on their way to others. ``breaking``: the share of migrations in whose
     middle the guest is lost. ``migration_seconds``: what each takes, drawn if 0.
 
@@ -97,6 +100,7 @@ class Host:
         """Seconds between the order to have a guest go and its migration, drawn if 0."""
         self.has_tokens = True
         """Whether only a guest comes here for whose attempt the host is ready."""
+        self.cannot_stop = False
         self.failing = 0.0
         self.fails: set[tuple[str, int]] = set()
         self.fails_late: set[tuple[str, int]] = set()
@@ -139,7 +143,7 @@ class Host:
 
         ``moves``: the guest ran elsewhere, and its port has an address that it keeps.
         """
-        if moves and instance not in self._all.ports:
+        if moves and instance not in self._all.ports.keys() | self._all.released:
             raise BrokenPromise(f"{instance} moves, and its port has been deleted")
         at, mark = self._all.ports.get(instance, ("", 0))
         new = mark_of(mark, at, self.name, attempt, over)
@@ -149,6 +153,8 @@ class Host:
 
     def release(self, instance: str, ports: PortsReleased) -> None:
         """Release the port of a guest that ends."""
+        if ports == "all":
+            self._all.released.add(instance)
         if is_released(ports, self._all.ports.get(instance, ("", 0))[0], self.name):
             self._all.ports.pop(instance, None)
 
@@ -190,7 +196,9 @@ class Host:
                 del there[instance]
 
     def stop(self, instance: str) -> None:
-        """Stop a guest; what it is made of stays. Raises `BuildFailed`."""
+        """Stop a guest; what it is made of stays. Raises `BuildFailed`, `CannotStopGuests`."""
+        if self.cannot_stop:
+            raise CannotStopGuests("the driver cannot stop guests")
         for there in (self.off, self.prepared):
             if instance in there:
                 self.stopped[instance] = there.pop(instance)

@@ -147,9 +147,13 @@ def _store_together(
     if destroyed := tuple(each for poll in polls for each in poll.destroyed):
         note_destroyed(destroyed, at)(connection)
         note_moves_destroyed(connection, destroyed, at)
-    powered = [(each, poll.session.host) for poll in polls for each in poll.powered]
-    for report, host in sorted(powered, key=lambda each: each[0].instance):
-        report_power(connection, host, (report,), at)
+    powered = [
+        (each, poll.session.host, of_it)
+        for poll, of_it in zip(polls, ended, strict=True)
+        for each in poll.powered
+    ]
+    for report, host, of_it in sorted(powered, key=lambda each: each[0].instance):
+        of_it += report_power(connection, host, (report,), at)
     kept = tuple(
         each
         for poll, others in zip(polls, refused, strict=True)

@@ -15,6 +15,7 @@ from roost.conductor.context import CellConductorContext
 from roost.conductor.moves.queue import MoveQueue
 from roost.conductor.owned_work import OwnedWork
 from roost.ledger import Held, LedgerError
+from roost.model import record
 from roost.model.allocation import HandedClaim
 from roost.model.move import (
     DISCARDING,
@@ -40,7 +41,7 @@ from roost.scheduler.errors import NoAlternate, NoValidHost, SchedulerError
 from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
 from roost.scheduler.selection.replacement import AlternateRequest
-from roost.state.cell_database.move_changes import way_back
+from roost.state.cell_database.move_changes import end_of_target, way_back
 from roost.state.cell_database.move_limits import (
     EVACUATION,
     begin_moves,
@@ -299,9 +300,14 @@ async def _end(
     to: str,
     holds: Selection | None = None,
 ) -> None:
-    """Let a move end in a state. ``holds``: the claim of the instance from then on; None: as before."""
+    """Let a move end in a state. ``holds``: the claim of the instance from then on; None: as before.
+
+    The end of an attempt that has failed is recorded, as the one who ended it may not have: the first counts.
+    """
     if await context.write(work.database, go_on(move=move, to=to, at=context.clock(), holds=holds)):
         metrics.INSTANCE_MOVES.labels(move.kind, to).inc()
+        if to == FAILED_MOVE and move.target is not None:
+            context.record((), (end_of_target(move, record.FAILED, context.clock(), move.reason),))
 
 
 _STEPS: Mapping[str, Callable[[CellConductorContext, MoveQueue, Move], Awaitable[None]]] = {

@@ -98,7 +98,7 @@ class DeleteInstances(msgspec.Struct, frozen=True):
             raise_fences(connection, dict.fromkeys(missing, ABOVE_ALL), at)
             # Some may have arrived before the fence was raised.
             rows |= _rows_of(connection, missing)
-        end_moves_of(connection, rows.values(), at, MOVE_OF_DELETED)
+        moved = end_moves_of(connection, rows.values(), at, MOVE_OF_DELETED)
         if missing:
             end_halves_of(connection, missing, at, MOVE_OF_DELETED)
         for some in in_batches(rows):
@@ -106,16 +106,20 @@ class DeleteInstances(msgspec.Struct, frozen=True):
         marked = [row for row in rows.values() if row.state not in _ENDING]
         note_changes(connection, [row.uuid for row in marked], told)
         note_changes(connection, [row.uuid for row in marked if row.host is None], also)
-        return [work.found(rows) for work in works]
+        return [work.found(rows, moved) for work in works]
 
-    def found(self, rows: Mapping[str, Row]) -> Deleted:
-        """Return the result of this deletion. ``rows``: the instances that are here, as they were before."""
+    def found(self, rows: Mapping[str, Row], moved: Mapping[str, Attempt]) -> Deleted:
+        """Return the result of this deletion. ``rows``: the instances that are here, as they were before.
+
+        ``moved``: the ends of attempts of their moves, by instance.
+        """
         here = [rows[uuid] for uuid in dict.fromkeys(self.uuids) if uuid in rows]
         ended = [
             recorded_end(row, self.cell, record.ABANDONED, self.at, DELETED)
             for row in here
             if row.state in UNDER_WAY
         ]
+        ended += [moved[row.uuid] for row in here if row.uuid in moved]
         return Deleted(frozenset(row.uuid for row in here), ended)
 
 
@@ -233,14 +237,14 @@ def give_up_on_host(
     rows: Sequence[Row] = connection.execute(sa.select(*PRESENT).where(*there).with_for_update()).all()
     back = send_back(connection, rows, at, reason) | leave_to_targets(connection, rows, at)
     rows = [row for row in rows if row.uuid not in back]
-    end_moves_of(connection, rows, at, reason)
+    moved = end_moves_of(connection, rows, at, reason)
     by_state: dict[str, list[AttemptKey]] = {}
     for row in rows:
         by_state.setdefault(row.state, []).append(AttemptKey(row.uuid, row.attempt))
     building = (*by_state.get(ASSIGNED, ()), *by_state.get(STARTING, ()))
     ran = [key for state in WITH_GUEST for key in by_state.get(state, ())]
     failing = fail_attempts(building, reason, at, cell, (ASSIGNED, STARTING), HOST_GONE, by)
-    ended = failing(connection)
+    ended = [*failing(connection), *moved.values()]
     told = line(ABANDONED, at, reason, HOST_GONE, by=by)
     for key in ran:
         values = {

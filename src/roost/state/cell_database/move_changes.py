@@ -10,6 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.model import record
 from roost.model.instance import (
     ACTIVE,
     LOST,
@@ -31,6 +32,7 @@ from roost.model.move import (
     FREEING,
     GOING,
     OFF,
+    ON_TARGET,
     RESTARTING,
     RESUMING,
     RETURNING,
@@ -45,6 +47,7 @@ from roost.model.move import (
     SessionStamp,
     other_place,
 )
+from roost.model.record import Attempt
 from roost.model.spec import Selection
 from roost.model.text import clean_text
 from roost.state.cell_database.building import keep_attempts
@@ -308,27 +311,47 @@ def keep_end(
     keep_attempts(connection, [ended])
 
 
+def end_of_target(move: Move, result: str, at: float, reason: str | None) -> Attempt:
+    """Return the end of the attempt of a move for the records."""
+    assert move.target is not None
+    return record.end_of(
+        move.target.selection,
+        result,
+        at,
+        run=move.run,
+        request_id=move.by.request_id,
+        instance=move.instance,
+        reason=reason,
+    )
+
+
 def has_order(connection: Connection, place: MovePlace, instance: str) -> bool:
     """Return whether a host is ordered to destroy its guest of an instance already."""
     given = read_orders(connection, [place.host])
     return DestroyOrder(instance, place.attempt, place.host) in given
 
 
-def end_moves_of(connection: Connection, rows: Collection[Row], at: float, reason: str) -> None:
+def end_moves_of(connection: Connection, rows: Collection[Row], at: float, reason: str) -> dict[str, Attempt]:
     """End the moves of instances that end, and order the other host of each to destroy what it has.
+
+    Returns the ends of the attempts that were under way for the records, by instance.
 
     ``rows``: the columns `roost.state.cell_database.rows.PRESENT` of the instances, locked. The instances
     stay locked by their moves, whose claims are freed with theirs.
     """
     given = []
+    ended = {}
     for move, row in locked_moves_of(connection, rows):
         if move.state in ENDED:
             continue
+        if move.state in ON_TARGET:
+            ended[move.instance] = end_of_target(move, record.ABANDONED, at, reason)
         other = other_place(move, row.attempt)
         if other is not None:
             given.append(DestroyOrder(move.instance, other.attempt, other.host))
         enter(connection, move, DELETED, at, reason=reason)
     give_orders(given, at)(connection)
+    return ended
 
 
 def locked_moves_of(connection: Connection, rows: Collection[Row]) -> list[tuple[Move, Row]]:

@@ -59,6 +59,7 @@ from roost.model.record import BUILT, Attempt
 from roost.state.cell_database.host_work import give_orders
 from roost.state.cell_database.move_changes import (
     MOVE,
+    end_of_target,
     enter,
     find_again,
     has_order,
@@ -155,14 +156,14 @@ def report_target(connection: Connection, result: BuildResult, at: float) -> Att
         waited = move.state == STOPPING and result.code == TIMED_OUT
         reason = NOT_STOPPED if waited else result.failure
         _fail_target(connection, move, reason, result.code, at, retryable=result.retryable and not waited)
-        return _end(move, record.FAILED, at, reason)
+        return end_of_target(move, record.FAILED, at, reason)
     if move.state != STARTING:
         # It was not told to start the guest: what runs there is not known to be alone.
         return None
     if move.side == ARRIVING:
         put_into_cell(connection, move, at)
         enter(connection, move, CLEANING, at, ends_as=DONE)
-        return _end(move, BUILT, at, None)
+        return end_of_target(move, BUILT, at, None)
     return _switch(connection, move, at)
 
 
@@ -173,7 +174,7 @@ def _switch(connection: Connection, move: Move, at: float) -> Attempt:
     enter(connection, move, SWITCHED, at)
     if move.confirms:
         enter(connection, msgspec.structs.replace(move, state=SWITCHED), CLEANING, at, ends_as=DONE)
-    return _end(move, BUILT, at, None)
+    return end_of_target(move, BUILT, at, None)
 
 
 def _take_landing(connection: Connection, move: Move, result: BuildResult, at: float) -> Attempt | None:
@@ -186,43 +187,51 @@ def _take_landing(connection: Connection, move: Move, result: BuildResult, at: f
     if move.state != LANDING:
         return None
     _fail_target(connection, move, result.failure, result.code, at, retryable=False)
-    return _end(move, record.FAILED, at, result.failure)
+    return end_of_target(move, record.FAILED, at, result.failure)
 
 
-def report_power_of_move(connection: Connection, host: str, report: PowerResult, at: float) -> None:
-    """Note that a host has stopped or started the guest of a move, or could not."""
+def report_power_of_move(connection: Connection, host: str, report: PowerResult, at: float) -> Attempt | None:
+    """Note that a host has stopped or started the guest of a move, or could not.
+
+    Returns the end of the target's attempt for the records; None: it goes on.
+    """
     move = _locked(connection, report.instance, report.attempt, host)
-    if move is not None:
-        _take_power(connection, move, report, at)
+    return None if move is None else _take_power(connection, move, report, at)
 
 
-def _leave_source(connection: Connection, move: Move, report: PowerResult, at: float) -> None:
-    """Note what the source of a guest that goes over says: it runs on there, or the source has none."""
+def _leave_source(connection: Connection, move: Move, report: PowerResult, at: float) -> Attempt | None:
+    """Note what the source of a guest that goes over says: it runs on there, or the source has none.
+
+    Returns as `report_power_of_move`.
+    """
     assert move.target is not None
     if report.failure is not None:
         retryable = move.state == SWITCHING
         reason = f"the guest has not left its host: {report.failure}" if retryable else move.reason or ""
         _fail_target(connection, move, reason, None, at, orders=True, retryable=retryable)
-        return
+        return end_of_target(move, record.FAILED, at, reason)
     gone = msgspec.structs.replace(move, at_source=AT_REST)
     if has_order(connection, move.target, move.instance):
         # It was given up, and says nothing any more.
         _fail_target(connection, gone, move.reason or "", None, at, retryable=False, at_source=AT_REST)
-    else:
-        enter(connection, move, LANDING, at, at_source=AT_REST)
+        return end_of_target(move, record.FAILED, at, move.reason)
+    enter(connection, move, LANDING, at, at_source=AT_REST)
+    return None
 
 
 def _take_power(
     connection: Connection, move: Move, report: PowerResult, at: float, *, loses: bool = True
-) -> None:
-    """Let a move go on by the result of an order. ``loses``: a guest that is not started again is lost."""
+) -> Attempt | None:
+    """Let a move go on by the result of an order; returns as `report_power_of_move`.
+
+    ``loses``: a guest that is not started again is lost.
+    """
     of_source, failure = report.attempt == move.source.attempt, report.failure
     awaited = (AT_SOURCE if of_source else AT_TARGET).get(move.state)
     if awaited in ("migrate", "cancel") and not report.runs:
-        _leave_source(connection, move, report, at)
-        return
+        return _leave_source(connection, move, report, at)
     if awaited != ("start" if report.runs else "stop"):
-        return
+        return None
     if failure is None:
         if move.state == RESUMING:
             return_to_source(connection, move, at)
@@ -237,6 +246,7 @@ def _take_power(
     elif move.state == STOPPING:
         reason = f"the source cannot stop its guest: {failure}"
         _fail_target(connection, move, reason, None, at, orders=True, retryable=False)
+        return end_of_target(move, record.FAILED, at, reason)
     elif move.state in (REVERTING, RESUMING):
         of = "target cannot stop" if move.state == REVERTING else "source cannot start"
         to = SWITCHED if move.at_source == OFF else CONTINUING
@@ -245,6 +255,7 @@ def _take_power(
         if loses:
             lose(connection, move.instance, f"the guest could not be started again: {failure}", at)
         enter(connection, move, _AFTER_POWER[move.state], at)
+    return None
 
 
 _AFTER_POWER = {
@@ -270,11 +281,12 @@ def refuse_parts(
             # Once it was told to start the guest, the host finds it, or builds it, as any version does.
             if move.state in UNCONFIRMED:
                 _fail_target(connection, move, reason, TOO_OLD, at, orders=True)
-                ended.append(_end(move, record.FAILED, at, reason))
+                ended.append(end_of_target(move, record.FAILED, at, reason))
         elif part.kind in ("stop", "start"):
             told = PowerResult(uuid, attempt, part.kind == "start", reason)
             # It did nothing: the list of guests says whether the guest runs.
-            _take_power(connection, move, told, at, loses=False)
+            if (end := _take_power(connection, move, told, at, loses=False)) is not None:
+                ended.append(end)
     return ended
 
 
@@ -343,7 +355,7 @@ def fail_targets(connection: Connection, keys: tuple[AttemptKey, ...], at: float
             waits = move.state == STOPPING
             reason = NOT_STOPPED if waits else NOT_CONFIRMED
         _fail_target(connection, move, reason, TIMED_OUT, at, orders=True, retryable=not waits)
-        ended.append(_end(move, record.FAILED, at, reason))
+        ended.append(end_of_target(move, record.FAILED, at, reason))
     return ended
 
 
@@ -372,7 +384,7 @@ def abort_move(connection: Connection, uuid: str, reason: str, at: float) -> Abo
         enter(connection, move, way_back(move), at, reason=reason)
     elif move.state in UNCONFIRMED:
         _fail_target(connection, move, reason, None, at, orders=True, retryable=False)
-        ended = _end(move, record.FAILED, at, reason)
+        ended = end_of_target(move, record.FAILED, at, reason)
     elif move.state == SWITCHING:
         enter(connection, move, CANCELLING, at, reason=reason)
     elif move.state not in (CANCELLING, RESTARTING, RETURNING, FAILED_MOVE):
@@ -407,7 +419,7 @@ def fail_targets_on(connection: Connection, host: str, reason: str, code: str, a
             enter(connection, move, CANCELLING, at, reason=reason)
         elif is_target and move.state in ON_TARGET:
             _fail_target(connection, move, reason, code, at, orders=True)
-            ended.append(_end(move, record.FAILED, at, reason))
+            ended.append(end_of_target(move, record.FAILED, at, reason))
         elif is_source and move.state == CLEANING:
             give_orders([DestroyOrder(instance, move.source.attempt, host)], at)(connection)
             enter(connection, move, FREEING, at, reason=reason)
@@ -469,19 +481,6 @@ def end_arrival(
         give_orders([DestroyOrder(move.instance, move.target.attempt, move.target.host)], at)(connection)
     carried = msgspec.structs.replace(move.carried, failure=failure)
     enter(connection, move, REFUSED, at, reason=failure.reason, carried=carried_text(carried))
-
-
-def _end(move: Move, result: str, at: float, reason: str | None) -> Attempt:
-    assert move.target is not None
-    return record.end_of(
-        move.target.selection,
-        result,
-        at,
-        run=move.run,
-        request_id=move.by.request_id,
-        instance=move.instance,
-        reason=reason,
-    )
 
 
 def _locked(

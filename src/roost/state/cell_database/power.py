@@ -24,6 +24,7 @@ from roost.model.instance import (
     Requester,
 )
 from roost.model.move import SETTLED
+from roost.model.record import Attempt
 from roost.state.cell_database.history import enter_state
 from roost.state.cell_database.move_changes import locked_instance
 from roost.state.cell_database.move_reports import report_power_of_move
@@ -67,8 +68,14 @@ def switch_power(
 _WORDS = {True: "started", False: "stopped"}
 
 
-def report_power(connection: Connection, host: str, reports: Iterable[PowerResult], at: float) -> None:
-    """Note which guests a host has stopped or started, or could not: for their users, or for moves."""
+def report_power(
+    connection: Connection, host: str, reports: Iterable[PowerResult], at: float
+) -> list[Attempt]:
+    """Note which guests a host has stopped or started, or could not: for their users, or for moves.
+
+    Returns the ends of attempts of moves for the records.
+    """
+    ended: list[Attempt] = []
     for report in reports:
         locked = locked_instance(connection, report.instance)
         if locked is None:
@@ -76,8 +83,9 @@ def report_power(connection: Connection, host: str, reports: Iterable[PowerResul
         if (locked.attempt, locked.host) == (report.attempt, host) and locked.state in _AFTER:
             if AT_HOST[locked.state] == ("start" if report.runs else "stop"):
                 _settle(connection, locked, report, at)
-        else:
-            report_power_of_move(connection, host, report, at)
+        elif (end := report_power_of_move(connection, host, report, at)) is not None:
+            ended.append(end)
+    return ended
 
 
 _AFTER = {POWERING_OFF: (STOPPED, ACTIVE), POWERING_ON: (ACTIVE, LOST)}
