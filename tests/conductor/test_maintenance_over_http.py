@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from roost.model.node import KEEPS_DISKS, YES, NodeReport
 from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, FLAVOR, TOKEN, detail
 from support.moving_cloud import Cloud, playing
@@ -88,6 +89,33 @@ def test_a_disabled_host_takes_no_instances(tmp_path) -> None:
         [left] = found["left_out"]
         assert (left["host"], left["instance"]) == (shown["host"], cloud.instance)
         assert "may be on no other host" in left["reason"]
+
+    playing(tmp_path, play)
+
+
+def test_instances_go_where_their_disks_are(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        shown = await cloud.shown()
+        cell = await cloud.now.cell_of(cloud.instance)
+        others = sorted(set(await hosts_of(cloud, shown["cell"])) - {shown["host"]})
+
+        async def report(host: str, store: str | None) -> None:
+            stats = {} if store is None else {KEEPS_DISKS: store}
+            await cell.heartbeat(
+                [NodeReport(host=host, node=f"node-{host}", cell=shown["cell"], stats=stats)]
+            )
+            await cloud.now.feed.refresh()
+
+        for host in others:
+            await report(host, "another store")
+        [left] = (await planned(cloud, [shown["host"]], reserve=False))["left_out"]
+        assert "may be on no other host" in left["reason"]
+        await report(others[-1], YES)
+        [wave] = (await planned(cloud, [shown["host"]], reserve=False))["waves"]
+        assert [move["target_host"] for move in wave["moves"]] == others[-1:]
+        await report(shown["host"], None)
+        [left] = (await planned(cloud, [shown["host"]], reserve=False))["left_out"]
+        assert "does not keep the disks" in left["reason"]
 
     playing(tmp_path, play)
 

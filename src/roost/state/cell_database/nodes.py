@@ -48,6 +48,13 @@ def find_hosts_without_live_moves(connection: Connection) -> frozenset[str]:
     return frozenset(connection.execute(_HOSTS_WITHOUT_LIVE).scalars())
 
 
+@short_read
+def read_disk_stores(connection: Connection) -> dict[str, tuple[str, str | None]]:
+    """Return the host and the store of the disks of each node by its uuid, as `find_disk_store` has it."""
+    rows = connection.execute(sa.select(nodes))
+    return {row.node: (row.host, report_of(row, "").stats.get(KEEPS_DISKS)) for row in rows}
+
+
 _JSON = msgspec.json.Encoder()
 _HOSTS_WITHOUT_LIVE = (
     sa.select(nodes.c.host)
