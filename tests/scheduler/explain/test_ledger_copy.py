@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from roost.model.allocation import Consumer
+from roost.model.change import AllocationsChanged
 from roost.model.inventory import Inventory
 from roost.placement.commands.inventories import SetInventories
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.explain import ledger_copy
+from roost.scheduler.explain.following_copy import COMMITS_REMEMBERED, WrittenConsumers
 from support.clouds import NOW, Provider, flat, replace_report, spec, uuid_of
 from support.offering import by_metrics
 from support.scheduling import Room, Within
@@ -100,3 +103,18 @@ def test_the_process_ends_when_no_refusals_come(within: Within, monkeypatch: pyt
         assert "has 0 of the 2 VCPU wanted" in await room.refusal(1, 0, 2)
 
     within(flat(3), work, PATIENT)
+
+
+def test_what_was_read_counts_unless_it_was_written_since() -> None:
+    written = WrittenConsumers(7)
+    assert written.is_as_of("a", 7) and not written.is_as_of("a", 6), "what was before the copy is not known"
+    consumer = Consumer("a", "p", "u", 1)
+    written.add(8, [AllocationsChanged("a", None, consumer, {}, {"host": {"VCPU": 1}})])
+    assert (written.is_as_of("a", 7), written.is_as_of("a", 8), written.is_as_of("b", 7)) == (
+        False,
+        True,
+        True,
+    )
+    for version in range(9, 9 + COMMITS_REMEMBERED):
+        written.add(version, [])
+    assert not written.is_as_of("b", 7) and written.is_as_of("a", 8)

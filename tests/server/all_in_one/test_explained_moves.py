@@ -17,10 +17,12 @@ from roost.model.reasons import Reasons
 from roost.model.spec import Flavor, RequestSpec
 from roost.model.visibility import seen
 from roost.scheduler import HostRequest, NoValidHost, Scheduler, SchedulerOptions
+from roost.scheduler.explain.resident_reader import ResidentReader
 from roost.server.all_in_one.layout import LayoutHost, SystemLayout
 from roost.server.all_in_one.system import System
 from roost.state.cell_database.moves import find_moves
 from roost.state.cell_database.tables import instances
+from roost.storage import DatabaseUnavailable
 from support.systems import differences, opened_system
 
 LAYOUT = SystemLayout(
@@ -138,5 +140,29 @@ def test_what_may_not_move_is_counted_and_not_proposed(tmp_path: Path) -> None:
             assert search is not None
             assert (search.moves, search.instances, search.fixed) == ((), 0, 2)
             assert "moving" not in reasons.sentence
+
+    asyncio.run(run())
+
+
+def test_reasons_stand_without_moves_while_the_instances_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with opened_system(tmp_path, LAYOUT, scheduler=OPTIONS) as system:
+            await built(system, asked(2, host="a"))
+            await built(system, asked(2, host="b"))
+
+            async def away(*_: object) -> None:
+                raise DatabaseUnavailable("the database is away")
+
+            monkeypatch.setattr(ResidentReader, "_held", away)
+            reasons = await refused(system, asked(4))
+            assert reasons.move_search is None and reasons.stages
+            monkeypatch.undo()
+            monkeypatch.setattr(system.cells["cell1"], "read", away)
+            reasons = await refused(system, asked(4))
+            search = reasons.move_search
+            assert search is not None
+            assert (search.moves, search.complete) == ((), False)
 
     asyncio.run(run())

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from roost.ledger import Ledger
+from roost.ledger import Ledger, LedgerError
 from roost.model.node_event import NodeEvent
 from roost.model.reasons import MoveSearch, Reasons
 from roost.placement.queries.forked_worker import ForkedWorker, Handler
@@ -33,6 +33,7 @@ from roost.scheduler.explain.explanation import with_moves
 from roost.scheduler.explain.following_copy import Copy, CopyMessage, MovesQuestion, Refused, encode_message
 from roost.scheduler.explain.resident_reader import ResidentReader
 from roost.scheduler.selection.host_pools import HostPools
+from roost.storage import StorageError
 
 MOST_WAITING: Final = 256
 """Refusals that wait for their reasons."""
@@ -72,7 +73,12 @@ class LedgerCopies:
         reasons = await process.explain(job)
         if reasons is None or reasons.left or not job.moves or self._residents is None:
             return reasons
-        found = await self._moves(process, job)
+        try:
+            found = await self._moves(process, job)
+        except (StorageError, LedgerError, *FORK_FAILURES) as error:
+            # The reasons are there, and stand without the moves.
+            _log.warning("moves for a refused request were not looked for", error=str(error))
+            return reasons
         return reasons if found is None else with_moves(reasons, found)
 
     async def _moves(self, process: "_Process", job: Job) -> MoveSearch | None:
