@@ -22,7 +22,10 @@
     retrying                                      preparing, receiving  a conductor took the next alternate
     stopping, retrying                            restarting  no target is left; the source was told to stop
     requested, retrying                           returning   no target is left; the source runs
-    requested, retrying                           sending     the target that is claimed is in another cell
+    requested                                     seeking     no host of the cell takes it, others may
+    seeking                                       preparing   a super conductor claimed a target after all
+    seeking                                       returning   no host of any cell takes it
+    seeking, retrying                             sending     the target that is claimed is in another cell
     sending                                       preparing   its cell has room for the move, and is told
     sending                                       retrying    its cell did not answer in time
     preparing                                     sending     its cell has no room for the move now
@@ -71,6 +74,8 @@ LIVE: Final[MoveKind] = "live_migrate"
 
 REQUESTED: Final = "requested"
 """Accepted; the instance is locked. A conductor claims a target."""
+SEEKING: Final = "seeking"
+"""No host of the cell takes the instance. A super conductor, whose scheduler knows all, claims one of any."""
 SENDING: Final = "sending"
 """A target in another cell is claimed. A super conductor tells its cell, as soon as that has room."""
 PREPARING: Final = "preparing"
@@ -167,7 +172,7 @@ RESTING: Final = (
 """States in which the guest of the instance's row may be stopped, as the move has ordered it."""
 
 UNDER_WAY: Final = (
-    *(REQUESTED, SENDING, *ON_TARGET, RETRYING, RESTARTING, RETURNING, SWITCHED, CLEANING),
+    *(REQUESTED, SEEKING, SENDING, *ON_TARGET, RETRYING, RESTARTING, RETURNING, SWITCHED, CLEANING),
     *(REVERTING, RESUMING, CONTINUING, UNDOING, DISCARDING, REFUSED, FREEING),
 )
 """States of moves that have not ended."""
@@ -412,8 +417,12 @@ class MoveRefused(msgspec.Struct, frozen=True):
     reason: str
 
 
-def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> RequestSpec:
+def spec_of_move(
+    move: Move, cell: str, without: Collection[str] = (), *, anywhere: bool = False
+) -> RequestSpec:
     """Return the request spec by which a move from a cell looks for a target. ``without``: hosts left out.
+
+    ``anywhere``: the target may be in another cell.
 
     A host that was forced when the instance was created does not bind its moves, and one that is forced now
     binds this move alone. Members of its server group
@@ -423,8 +432,8 @@ def spec_of_move(move: Move, cell: str, without: Collection[str] = ()) -> Reques
     destination = RequestedDestination(
         host=None if move.forced else move.to_host,
         # A host that is asked for by name may be in any cell; otherwise hosts of this one are preferred.
-        cell=None if move.across and move.to_host is not None else cell,
-        allow_cross_cell_move=move.across,
+        cell=None if anywhere and move.to_host is not None else cell,
+        allow_cross_cell_move=anywhere,
         aggregates=() if before is None else before.aggregates,
         forbidden_aggregates=frozenset() if before is None else before.forbidden_aggregates,
     )

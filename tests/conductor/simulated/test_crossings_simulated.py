@@ -17,6 +17,7 @@ from roost.model.move import (
     FAILED_MOVE,
     PREPARING,
     REQUESTED,
+    SEEKING,
     SENDING,
     STARTING,
     STOPPED,
@@ -104,7 +105,7 @@ def test_an_instance_moves_to_another_cell_with_its_history_and_the_source_gives
         row = cloud.row(ONE)
         assert (row.host, row.attempt, row.move) == ("c2-host0", 2, None)
         steps = [each.state for each in cloud.read("cell/c1", read_steps(move))]
-        first = (REQUESTED, SENDING, PREPARING, STOPPING, STOPPED, STARTING, SWITCHED, CLEANING)
+        first = (REQUESTED, SEEKING, SENDING, PREPARING, STOPPING, STOPPED, STARTING, SWITCHED, CLEANING)
         assert steps == [*first, "freeing", DONE]
         told = cloud.read("cell/c2", read_history(ONE)).transitions
         assert [each.state for each in told] == ["assigned", "starting", "active", "moving", "moved"]
@@ -175,7 +176,7 @@ def test_a_target_that_fails_is_followed_by_another_one_or_the_source_starts_the
         cloud.finish()
 
 
-LEAVING_STATES = (REQUESTED, SENDING, PREPARING, STOPPING, STOPPED, STARTING, CLEANING, "freeing")
+LEAVING_STATES = (REQUESTED, SEEKING, SENDING, PREPARING, STOPPING, STOPPED, STARTING, CLEANING, "freeing")
 
 
 @pytest.mark.parametrize("state", LEAVING_STATES)

@@ -466,7 +466,9 @@ class CloudWorld(World):
             across = random.random() < self.kind.across
             if across:
                 confirms, flavor = True, None
-            asked = Migrate(move, uuid, confirms, flavor=flavor, across=across)
+            # Hosts of its own cell would be preferred.
+            to_host = random.choice([*self.guests.hosts]) if across else None
+            asked = Migrate(move, uuid, confirms, to_host, flavor=flavor, across=across)
             if self.kind.live and random.random() < self.kind.live:
                 asked = Migrate(move, uuid, live=True)
                 confirms = True

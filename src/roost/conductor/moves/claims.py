@@ -26,6 +26,7 @@ from roost.model.move import (
     REQUESTED,
     RETRYING,
     RETURNING,
+    SEEKING,
     UNDOING,
     Move,
     MovePlace,
@@ -50,10 +51,12 @@ from roost.state.cell_database.move_limits import (
 )
 from roost.state.cell_database.move_work import (
     find_moves_wanting_work,
+    find_seeking_moves,
     go_on,
     has_moves_for_conductors,
     is_owned,
     take_moves,
+    take_seeking_moves,
     take_target,
 )
 from roost.state.cell_database.moves import find_moves
@@ -133,12 +136,29 @@ async def _work_on(context: CellConductorContext, work: MoveQueue, move: Move) -
     return None
 
 
+async def seek_targets(context: CellConductorContext, work: MoveQueue) -> None:
+    """Claim targets in any cell for the moves of a cell that found none there. Work of a super conductor.
+
+    ``context``: with a scheduler that knows the hosts of all cells. Raises `StorageError`, `LedgerError`.
+    """
+    holder = work.tenure.holder
+    work.own(holder, ())
+    wanting = await context.read(work.database, find_seeking_moves(MOST + work.owned))
+    new = tuple(uuid for uuid in wanting if not work.owns(uuid))
+    if new:
+        work.own(holder, await context.write(work.database, take_seeking_moves(holder, new)))
+    now = context.monotonic()
+    due = [each for each in work.in_state(SEEKING) if work.is_due(each.uuid, now)]
+    await context.together([_work_on(context, work, each) for each in due])
+
+
 async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
     """Have a target claimed; without one the instance stays where it is.
 
     Hosts that have as many moves as they may have are left out first. If only they are left, one of them is
     claimed, and the move waits for it with its claim, which the next look gives back. Raises `_HostsBusy`.
     """
+    anywhere = move.state == SEEKING
     hopeless = work.hopeless(move.uuid)
     if hopeless is not None:
         return await _stay(context, work, move, hopeless)
@@ -157,7 +177,7 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
     )
     losing = await _unable_hosts(context, work, move)
     request = HostRequest(
-        spec_of_move(move, work.cell, losing if move.to_host in busy else busy | losing),
+        spec_of_move(move, work.cell, losing if move.to_host in busy else busy | losing, anywhere=anywhere),
         (move.instance,),
         ALTERNATES,
         request_id=move.by.request_id,
@@ -169,18 +189,30 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
         except NoValidHost:
             if not busy:
                 raise
-            request = msgspec.structs.replace(request, spec=spec_of_move(move, work.cell, losing))
+            request = msgspec.structs.replace(
+                request, spec=spec_of_move(move, work.cell, losing, anywhere=anywhere)
+            )
             (found,) = await context.scheduler.select_destinations(request)
     except NoValidHost as none:
+        if move.across and not anywhere:
+            return await _seek_anywhere(context, work, move)
         return await _stay(context, work, move, f"No valid host was found: {none.reason}")
     except (SchedulerError, PlacementError) as error:
         result = result_of(error)
         if result.verdict is ClaimVerdict.RETRY:
             raise
+        if move.across and not anywhere:
+            # The scheduler of the cell does not know the host that was asked for.
+            return await _seek_anywhere(context, work, move)
         return await _stay(context, work, move, result.reason or "")
     if not await _take(context, work, move, found.selected, found.alternates, found.run):
         raise _HostsBusy
     return None
+
+
+async def _seek_anywhere(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
+    """Have a super conductor look for a target: this scheduler may know the hosts of its own cell alone."""
+    await context.write(work.database, go_on(move=move, to=SEEKING, at=context.clock()))
 
 
 async def _unable_hosts(context: CellConductorContext, work: MoveQueue, move: Move) -> frozenset[str]:
@@ -208,7 +240,7 @@ async def _take_alternate(context: CellConductorContext, work: MoveQueue, move: 
     if hopeless is not None:
         return await _stay(context, work, move, hopeless)
     request = AlternateRequest(
-        spec_of_move(move, work.cell),
+        spec_of_move(move, work.cell, anywhere=move.side is not None),
         move.instance,
         move.target.selection,
         move.alternates,
@@ -312,6 +344,7 @@ async def _end(
 
 _STEPS: Mapping[str, Callable[[CellConductorContext, MoveQueue, Move], Awaitable[None]]] = {
     REQUESTED: _claim_target,
+    SEEKING: _claim_target,
     RETRYING: _take_alternate,
     RETURNING: _give_back,
     UNDOING: _exchange,

@@ -14,7 +14,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import msgspec
 
-from roost.conductor.context import PlacementContext
+from roost.conductor.backoff import Backoff
+from roost.conductor.context import SuperConductorContext
+from roost.conductor.moves.claims import seek_targets
+from roost.conductor.moves.queue import MoveQueue
+from roost.ledger import LedgerError
 from roost.model.crossings import CrossingStep, Half, next_step
 from roost.model.move import (
     ARRIVING,
@@ -62,7 +66,7 @@ from roost.state.cell_database.leaving_halves import (
     read_halves,
 )
 from roost.state.cell_database.move_limits import MoveLimits
-from roost.state.leases import Tenure
+from roost.state.leases import Tenure, leases_of_kind
 from roost.storage import StorageError
 
 EVERY_SECONDS = 1.0
@@ -91,11 +95,13 @@ class Crossings:
         self.tenure = tenure
         self.cells = cells
         self.limits = limits
+        self.seeking: dict[str, MoveQueue] = {}
+        """The moves of each cell for which this process claims targets."""
         self.due: dict[str, float] = {}
         """When a crossing whose target has no room is looked at again, by the monotonic clock."""
 
 
-async def carry_crossings(context: PlacementContext, work: Crossings) -> None:
+async def carry_crossings(context: SuperConductorContext, work: Crossings) -> None:
     """Carry all crossings of this process, for ever."""
     while True:
         is_busy = False
@@ -106,12 +112,14 @@ async def carry_crossings(context: PlacementContext, work: Crossings) -> None:
         await context.sleep(BUSY_SECONDS if is_busy else EVERY_SECONDS)
 
 
-async def step_crossings(context: PlacementContext, work: Crossings) -> bool:
+async def step_crossings(context: SuperConductorContext, work: Crossings) -> bool:
     """Take the crossings of this process on; returns whether it has some. Raises `StorageError` of the API
     database."""
     if not work.tenure.holds(context.monotonic()):
         return False
     owner = work.tenure.holder
+    if await _is_first(context, work.tenure):
+        await context.together([_seek(context, work, cell) for cell in work.cells()])
     known = await context.read(API, read_crossings())
     cells = [*work.cells()]
     for cell, halves in zip(
@@ -132,8 +140,24 @@ async def step_crossings(context: PlacementContext, work: Crossings) -> bool:
     return bool(mine)
 
 
+async def _is_first(context: SuperConductorContext, tenure: Tenure) -> bool:
+    """Return whether of all super conductors this one seeks targets. It does no harm if two do."""
+    leases = await context.read(API, leases_of_kind(tenure.kind))
+    first = next((lease for lease in leases if not lease.vacant), None)
+    return first is not None and first.holder == tenure.holder
+
+
+async def _seek(context: SuperConductorContext, work: Crossings, cell: str) -> None:
+    queue = work.seeking.setdefault(cell, MoveQueue(cell, work.tenure, Backoff(), work.limits))
+    try:
+        await seek_targets(context, queue)
+    except (StorageError, LedgerError) as error:
+        values: Mapping[str, object] = {"cell": cell, "error": one_line(error)}
+        context.log("targets in other cells are claimed later", values, "debug")
+
+
 async def _read_all(
-    context: PlacementContext, crossings: Collection[Crossing]
+    context: SuperConductorContext, crossings: Collection[Crossing]
 ) -> dict[str, dict[str, Move] | None]:
     """Read the halves of crossings by cell and move; None for a cell that does not answer."""
     wanted: dict[str, set[str]] = {}
@@ -144,14 +168,14 @@ async def _read_all(
     return dict(zip(wanted, found, strict=True))
 
 
-async def _halves_of(context: PlacementContext, cell: str) -> list[FoundHalf]:
+async def _halves_of(context: SuperConductorContext, cell: str) -> list[FoundHalf]:
     try:
         return await context.read(f"cell/{cell}", find_halves())
     except StorageError:
         return []
 
 
-async def _begin(context: PlacementContext, work: Crossings, cell: str, half: FoundHalf) -> None:
+async def _begin(context: SuperConductorContext, work: Crossings, cell: str, half: FoundHalf) -> None:
     """Store the crossing of a half that was found; one that cannot begin is ended."""
     leaves = half.side != ARRIVING
     source, target = (cell, half.other_cell) if leaves else (half.other_cell, cell)
@@ -178,7 +202,7 @@ async def _begin(context: PlacementContext, work: Crossings, cell: str, half: Fo
         _later(context, half.move, error)
 
 
-async def _refuse(context: PlacementContext, cell: str, half: FoundHalf, why: NoCrossing) -> None:
+async def _refuse(context: SuperConductorContext, cell: str, half: FoundHalf, why: NoCrossing) -> None:
     """End the attempt of a move that cannot leave its cell: the instance stays."""
     database = f"cell/{cell}"
     move = (await context.read(database, read_halves((half.move,)))).get(half.move)
@@ -187,7 +211,7 @@ async def _refuse(context: PlacementContext, cell: str, half: FoundHalf, why: No
 
 
 async def _carry(
-    context: PlacementContext,
+    context: SuperConductorContext,
     work: Crossings,
     crossing: Crossing,
     read: Mapping[str, dict[str, Move] | None],
@@ -211,12 +235,12 @@ async def _carry(
         _later(context, crossing.move, error)
 
 
-def _later(context: PlacementContext, move: str, error: Exception) -> None:
+def _later(context: SuperConductorContext, move: str, error: Exception) -> None:
     values: Mapping[str, object] = {"move": move, "error": one_line(error)}
     context.log("a move to another cell goes on later", values, "debug")
 
 
-async def _read(context: PlacementContext, cell: str, moves: tuple[str, ...]) -> dict[str, Move] | None:
+async def _read(context: SuperConductorContext, cell: str, moves: tuple[str, ...]) -> dict[str, Move] | None:
     try:
         return await context.read(f"cell/{cell}", read_halves(moves))
     except StorageError:
@@ -252,7 +276,7 @@ class _Halves:
 # Steps. Each returns whether another one may follow at once.
 
 
-async def _admit(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _admit(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     """Count a move in the source's cell, if the target has room for it."""
     assert halves.leaving.target is not None
     host = halves.leaving.target.host
@@ -265,14 +289,14 @@ async def _admit(context: PlacementContext, work: Crossings, halves: _Halves) ->
     return bool(admitted)
 
 
-async def _hold_back(context: PlacementContext, work: Crossings, halves: _Halves) -> None:
+async def _hold_back(context: SuperConductorContext, work: Crossings, halves: _Halves) -> None:
     work.due[halves.crossing.move] = context.monotonic() + FULL_SECONDS
     ended = await context.write(halves.source, hold_back(*halves.key, context.clock()))
     if ended is not None:
         context.record((), (ended,))
 
 
-async def _arrive(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _arrive(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     move, crossing = halves.leaving, halves.crossing
     carried = await context.read(halves.source, read_carried(move.instance))
     if carried is None:
@@ -312,19 +336,19 @@ def arriving_half(move: Move, crossing: Crossing, carried: Carried, at: float) -
     )
 
 
-async def _ready(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _ready(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     await context.write(halves.source, note_ready(*halves.key, context.clock()))
     return True
 
 
-async def _give(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _give(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     arriving = halves.arriving
     started = arriving is not None and arriving.state in ON_TARGET and arriving.state != "stopping"
     await context.write(halves.source, let_start(*halves.key, context.clock(), started=started))
     return True
 
 
-async def _release(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _release(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     carried = await context.read(halves.source, read_carried(halves.crossing.instance))
     if carried is not None:
         release = release_arriving(*halves.key, carried, context.clock())
@@ -332,7 +356,7 @@ async def _release(context: PlacementContext, work: Crossings, halves: _Halves) 
     return False
 
 
-async def _fail_attempt(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _fail_attempt(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     arriving = halves.arriving
     failure = TargetFailure(NOT_LET_IN, retryable=False)
     recorded = False
@@ -344,7 +368,7 @@ async def _fail_attempt(context: PlacementContext, work: Crossings, halves: _Hal
 
 
 async def _fail(
-    context: PlacementContext, database: str, move: Move, failure: TargetFailure, *, is_recorded: bool
+    context: SuperConductorContext, database: str, move: Move, failure: TargetFailure, *, is_recorded: bool
 ) -> None:
     assert move.target is not None
     fail = fail_leaving(move.uuid, move.target.attempt, failure, context.clock(), is_recorded)
@@ -353,28 +377,28 @@ async def _fail(
         context.record((), (ended,))
 
 
-async def _recall(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _recall(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     reason = halves.leaving.reason or "the source's cell has ended the attempt"
     await context.write(halves.target, recall_arriving(*halves.key, reason, context.clock()))
     return False
 
 
-async def _switch(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _switch(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     return await context.write(API, switch_mapping(halves.crossing))
 
 
-async def _leave(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _leave(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     await context.write(halves.source, let_leave(*halves.key, context.clock()))
     return False
 
 
-async def _finish(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _finish(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     await context.write(halves.target, finish_arriving(halves.crossing.move, context.clock()))
     await context.write(API, end_crossing(halves.crossing))
     return False
 
 
-async def _end(context: PlacementContext, work: Crossings, halves: _Halves) -> bool:
+async def _end(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
     crossing = halves.crossing
     reason = "the source's cell has ended the move"
     ending = end_arriving(crossing.move, crossing.instance, crossing.epoch, reason, context.clock())
@@ -385,7 +409,7 @@ async def _end(context: PlacementContext, work: Crossings, halves: _Halves) -> b
     return False
 
 
-_STEPS: Mapping[CrossingStep, Callable[[PlacementContext, Crossings, _Halves], Awaitable[bool]]] = {
+_STEPS: Mapping[CrossingStep, Callable[[SuperConductorContext, Crossings, _Halves], Awaitable[bool]]] = {
     "admit": _admit,
     "arrive": _arrive,
     "ready": _ready,

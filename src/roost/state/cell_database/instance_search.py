@@ -14,7 +14,7 @@ from roost.model.instance import (
     BuildAttempt,
     Instance,
 )
-from roost.model.move import REQUESTED, RETRYING, SENDING
+from roost.model.move import REQUESTED, RETRYING, SEEKING, SENDING
 from roost.model.operator_word import Subject
 from roost.state.cell_database.move_halves import OF_HALVES
 from roost.state.cell_database.move_orders import guests_of_moves
@@ -163,6 +163,6 @@ _OF_CELL = sa.union_all(
 _MOVING = sa.union_all(
     sa.select(sa.func.min(instances.c.changed_at)).where(instances.c.state == FAILED),
     sa.select(sa.func.min(moves.c.changed_at)).where(
-        one_of_constants(moves.c.state, (REQUESTED, SENDING, RETRYING))
+        one_of_constants(moves.c.state, (REQUESTED, SEEKING, SENDING, RETRYING))
     ),
 )

@@ -22,7 +22,17 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.move import ARRIVING, LEAVING, LIMITED, ON_TARGET, REQUESTED, SENDING, Move, MoveKind
+from roost.model.move import (
+    ARRIVING,
+    LEAVING,
+    LIMITED,
+    ON_TARGET,
+    REQUESTED,
+    SEEKING,
+    SENDING,
+    Move,
+    MoveKind,
+)
 from roost.process.options import OptionStruct, option
 from roost.state.cell_database.move_changes import give_owner
 from roost.state.cell_database.move_rows import NAMED_MOVES, move_of
@@ -147,7 +157,7 @@ _IS_WAITING = moves.c.state == REQUESTED, moves.c.owner.is_(None)
 _ROWS = sa.select(
     moves.c.uuid, moves.c.kind, moves.c.state, moves.c.source_host, moves.c.target_host, moves.c.side
 )
-_ASKED = _ROWS.where(one_of_constants(moves.c.state, (REQUESTED, SENDING, *LIMITED)))
+_ASKED = _ROWS.where(one_of_constants(moves.c.state, (REQUESTED, SEEKING, SENDING, *LIMITED)))
 _COUNTED: Mapping[Counted, sa.Select[Any]] = {
     "placed": _ROWS.where(one_of_constants(moves.c.state, LIMITED)),
     "begun": _ASKED.where(sa.not_(sa.and_(*_IS_WAITING))),

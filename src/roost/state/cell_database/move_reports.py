@@ -43,6 +43,7 @@ from roost.model.move import (
     REVERTED,
     REVERTING,
     RUNS,
+    SEEKING,
     SENDING,
     STARTING,
     STOPPED,
@@ -378,7 +379,7 @@ def abort_move(connection: Connection, uuid: str, reason: str, at: float) -> Abo
     if move is None:
         return None
     ended = None
-    if move.state in (REQUESTED, SENDING, RETRYING):
+    if move.state in (REQUESTED, SEEKING, SENDING, RETRYING):
         if move.state == SENDING:
             keep_end(connection, move, reason, record.FAILED, at)
         enter(connection, move, way_back(move), at, reason=reason)

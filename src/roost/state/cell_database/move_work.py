@@ -21,6 +21,7 @@ from roost.model.move import (
     PREPARING,
     RECEIVING,
     REQUESTED,
+    SEEKING,
     SENDING,
     Move,
     MovePlace,
@@ -69,6 +70,25 @@ def take_moves(connection: Connection, owner: str, uuids: tuple[str, ...]) -> li
     return give_owner(connection, owner, taken)
 
 
+@short_read
+def find_seeking_moves(connection: Connection, most: int) -> list[str]:
+    """Return the uuids of at most ``most`` moves for which a super conductor claims a target."""
+    return [*connection.execute(_SEEKING, {"most": most}).scalars()]
+
+
+@transaction
+def take_seeking_moves(connection: Connection, owner: str, uuids: tuple[str, ...]) -> list[Move]:
+    """Take the named moves for which a super conductor claims a target, from whoever had them."""
+    taken = [
+        move_of(row)
+        for some in in_batches(uuids)
+        for row in connection.execute(_LOCKED_SEEKING, {"uuids": some})
+    ]
+    return give_owner(connection, owner, taken)
+
+
+_SEEKING = sa.select(moves.c.uuid).where(moves.c.state == SEEKING).limit(sa.bindparam("most"))
+_LOCKED_SEEKING = NAMED_MOVES.where(moves.c.state == SEEKING).with_for_update(skip_locked=True)
 _FREE = (
     one_of_constants(moves.c.state, FOR_CONDUCTORS),
     sa.or_(
