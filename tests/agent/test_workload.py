@@ -18,6 +18,7 @@ from roost.agent.protocol.types import (
     Destroyed,
     Order,
     PowerResult,
+    ReceiveGuest,
     SessionKey,
     StartGuest,
     StopGuest,
@@ -63,6 +64,9 @@ class Machine:
             raise NoSuchGuest(f"there is no guest {uuid}")
         if uuid in self.running:
             self.stopped[uuid] = self.running.pop(uuid)
+
+    def receive(self, wanted: Instance) -> None:
+        self.running[wanted.uuid] = wanted.attempt
 
     def start_again(self, wanted: Instance, over: int) -> None:
         if self.stopped.pop(wanted.uuid, None) != wanted.attempt:
@@ -283,6 +287,20 @@ def test_a_guest_that_is_being_built_is_not_stopped(
     assert results(work) == [PowerResult("i", 1, runs=False, failure="the guest is still being built")]
     context.run()
     assert (machine.running, work.unstored.builds) == ({"i": 1}, {("i", 1): BuildResult("i", "a", 1)})
+
+
+def test_a_guest_that_may_be_arriving_is_not_destroyed_for_a_start(
+    machine: Machine, context: DrivenContext, work: AgentWorkload
+) -> None:
+    """Its source was given up, so that its instance counts as lost here, and the user starts that."""
+    machine.running.clear()
+    context.answers.append(True)
+    work.take(ReceiveGuest(instance(), 60.0, True), 0.0, 1)
+    work.take(START, 0.0, 2)
+    assert results(work) == [PowerResult("i", 1, runs=True, failure="the guest is still being built")]
+    context.run()
+    assert (machine.calls, machine.running) == (["receive"], {"i": 1})
+    assert work.unstored.builds == {("i", 1): BuildResult("i", "a", 1)}
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,11 @@ def test_a_move_is_taken_back(tmp_path: Path) -> None:
     acting(tmp_path, check)
 
 
+def test_a_move_can_be_aborted_in_all_states_in_which_its_conductor_does_that() -> None:
+    in_cell = {"requested", "preparing", "stopping", "stopped", "retrying"}
+    assert {*(ACTS["abort-move"].states or ())} == in_cell | {"seeking", "sending", "receiving", "switching"}
+
+
 def test_a_move_is_aborted_and_a_late_word_is_refused(tmp_path: Path) -> None:
     async def check(on: Acting) -> None:
         await on.act("migrate")

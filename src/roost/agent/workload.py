@@ -339,7 +339,7 @@ class AgentWorkload:
 
 
 def _builds(order: Order, key: Key) -> bool:
-    return isinstance(order, Build) and order.key == key
+    return isinstance(order, Build | ReceiveGuest) and order.key == key
 
 
 def _released_by(order: Order) -> PortsReleased:

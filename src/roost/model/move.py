@@ -161,6 +161,9 @@ ON_TARGET: Final = (PREPARING, STOPPING, STOPPED, STARTING, RECEIVING, *GOING)
 UNCONFIRMED: Final = (PREPARING, STOPPING, STOPPED, RECEIVING)
 """States in which a time limit may end the attempt: the target was not told to start its guest."""
 
+ABORTABLE: Final = (REQUESTED, SEEKING, SENDING, RETRYING, *UNCONFIRMED, SWITCHING)
+"""States in which a move can be aborted, so that its instance stays on the source."""
+
 LIMITED: Final = (*ON_TARGET, RETRYING, RESTARTING)
 """States in which a move counts for the limits of moves at once: it has a target, and the instance does not
 run there yet, or on the source again."""

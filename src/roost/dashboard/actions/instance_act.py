@@ -22,8 +22,7 @@ from roost.dashboard.page import PageQuery
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.views.absence import of_cloud
 from roost.model.instance import ACTIVE, DELETING, DESTROYED, LOST, STOPPED
-from roost.model.move import PREPARING, REQUESTED, RETRYING, STOPPING, SWITCHED
-from roost.model.move import STOPPED as SOURCE_STOPPED
+from roost.model.move import ABORTABLE, SWITCHED, SWITCHING
 from roost.model.visibility import seen, seen_by_project
 from roost.web.errors import NotFound
 from roost.web.query import Uuid
@@ -222,6 +221,8 @@ def _will_revert(instance: ShownInstance, move: DescribedMove | None) -> tuple[s
 
 
 def _will_abort(instance: ShownInstance, move: DescribedMove | None) -> tuple[str, ...]:
+    if move is not None and move.state == SWITCHING:
+        return ("The instance stays where it is, unless its guest has gone over already.",)
     return ("The instance stays where it is. If its guest was stopped for the move, it is started again.",)
 
 
@@ -292,7 +293,7 @@ ACTS: Final[dict[ActVerb, InstanceAct]] = {
         "conductor:moves:abort",
         "POST",
         f"{_MOVE}/abort",
-        (REQUESTED, PREPARING, STOPPING, SOURCE_STOPPED, RETRYING),
+        ABORTABLE,
         _will_abort,
         "stays where it is",
         "Its steps are on the page of the instance.",

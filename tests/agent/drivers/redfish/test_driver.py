@@ -213,6 +213,23 @@ def test_machine_is_reserved_until_what_cleans_it_switches_it_off(bmc: Emulator,
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(("number", "ends"), [(16, "destroyed"), (17, "stopped")])
+def test_instance_that_is_rebuilt_has_its_machine_again_once_that_is_clean(
+    bmc: Emulator, tmp_path: Path, number: int, ends: str
+) -> None:
+    async def run() -> None:
+        nodes = nodes_at(bmc, tmp_path, number, more=CLEANED)
+        async with driver_of(nodes, tmp_path) as driver:
+            await build(driver, wanted("i", number))
+            await (driver.destroy("i") if ends == "destroyed" else driver.stop("i"))
+            building = asyncio.create_task(build(driver, wanted("i", number, 2)))
+            await switch_off_when_seen(bmc, tmp_path, number)
+            await building
+            assert (bmc.is_on(number), driver.guests()) == (True, {"i": 2})
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("word", ["clean", "release"])
 def test_machine_that_was_not_cleaned_waits_for_an_operator(bmc: Emulator, tmp_path: Path, word: str) -> None:
     number = {"clean": 10, "release": 11}[word]

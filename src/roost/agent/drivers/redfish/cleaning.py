@@ -44,6 +44,14 @@ class Cleaner:
             task = self._tasks[node] = asyncio.create_task(self._clean(machine))
             task.add_done_callback(lambda _: self._tasks.pop(node))
 
+    async def wait(self, machine: WatchedNode, instance: str) -> None:
+        """Wait for the end of the cleaning of a machine after an instance, if it is under way."""
+        node = machine.node.uuid
+        entry = self._book[node]
+        if entry is not None and (entry.phase, entry.instance) == ("cleaning", instance):
+            self.go_on(machine)
+            await asyncio.wait([self._tasks[node]])
+
     async def _clean(self, machine: WatchedNode) -> None:
         node = machine.node
         entry = self._book[node.uuid]

@@ -104,6 +104,8 @@ class RedfishDriver:
             raise BuildFailed(f"this host has no node {instance.node}")
         try:
             await self._end_others(instance)
+            # An instance that is rebuilt has the machine again once that is clean.
+            await self._cleaner.wait(machine, instance.uuid)
             if await self._take(machine, instance):
                 image = None if instance.spec is None else instance.spec.image
                 boot, node = machine.node.boot, machine.node.uuid
