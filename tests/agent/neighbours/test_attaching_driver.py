@@ -343,6 +343,25 @@ async def _moving(app: NeighbourApp, folder: Path) -> tuple[Host, Host, Instance
     return source, target, first, moved, port["id"]
 
 
+def test_a_port_of_an_instance_that_could_not_be_rebuilt_is_deleted_with_it(tmp_path: Path) -> None:
+    async def test(app: NeighbourApp) -> None:
+        network = RequestedNetwork(network_id=await app.network())
+        host = Host(app, "a", tmp_path)
+        await host.driver.prepare(wanted(network))
+        await host.driver.start(wanted(network))
+        before = await app.ports()
+        await host.driver.destroy_with_ports("i", "none")
+        host.guests.fails = True
+        with pytest.raises(BuildFailed, match="no room"):
+            await host.driver.prepare(wanted(network, attempt=2))
+        await host.driver.destroy_with_ports("i", "none")
+        assert [each["id"] for each in await app.ports()] == [each["id"] for each in before]
+        await host.driver.destroy_with_ports("i", "all")
+        assert await app.ports() == []
+
+    run(tmp_path, test)
+
+
 def test_a_port_follows_its_instance_when_the_guest_starts_on_the_target(tmp_path: Path) -> None:
     async def test(app: NeighbourApp) -> None:
         source, target, _, moved, port = await _moving(app, tmp_path)

@@ -194,7 +194,9 @@ class AttachingDriver:
             for neighbour in reversed(self._neighbours):
                 await neighbour.detach(instance, ports)
             self._left.pop(instance, None)
-            self._keep(self._attached - {instance})
+            if ports != "none":
+                # Ports that stay go with the instance later, also if no guest of it is built here again.
+                self._keep(self._attached - {instance})
 
     def _keep(self, attached: set[str]) -> None:
         if attached == self._attached:
