@@ -329,6 +329,27 @@ def test_a_target_that_is_given_up_ends_its_attempt():
         cloud.finish()
 
 
+def test_a_crossing_that_is_stored_long_after_its_move_has_failed_does_not_touch_that_of_the_next_move():
+    with cloud_of_two(build_seconds=600.0) as cloud:
+        cloud.fail(ONE, 2)
+        cloud.pause_before(begin_crossing, 60.0, "super")
+        began = cloud.loop.now
+        cloud.wait_for_move(cross(cloud), FAILED_MOVE)
+        cloud.wait(1.0)
+        cloud.build_in(50.0)
+        # One of the super conductors stands still: operators would not reach it.
+        again = begin_move(
+            uuid="again", instance=ONE, kind="migrate", by=OPERATOR, at=cloud.loop.now, across=True
+        )
+        cloud.network.databases["cell/c1"].run(again, True)
+        cloud.wait_for_move("again", STOPPING)
+        assert cloud.loop.now > began + 60.0
+        cloud.wait_for_move("again", DONE)
+        cloud.wait(3.0)
+        assert cloud.place == ("c2", "c2-host0")
+        cloud.finish()
+
+
 # Faults
 
 

@@ -214,21 +214,26 @@ def test_a_crossing_is_owned_and_switches_the_mapping_by_its_epoch(place: Place)
 
         await database.write(put)
 
-        async def begin(move: str, source: str, target: str) -> Crossing | NoCrossing:
-            work = begin_crossing(move=move, instance=ONE, source=source, target=target, owner=None)
+        async def begin(move: str, source: str, target: str, seen: int) -> Crossing | NoCrossing:
+            work = begin_crossing(
+                move=move, instance=ONE, source=source, target=target, owner=None, seen=seen
+            )
             begun: Crossing | NoCrossing = await database.write(work)
             return begun
 
-        first = await begin("m1", "c1", "c2")
+        first = await begin("m1", "c1", "c2", 3)
         assert isinstance(first, Crossing)
         assert (first.epoch, first.is_switched) == (4, False)
-        assert await begin("m1", "c1", "c2") == first
-        assert isinstance(await begin("m2", "c2", "c1"), NoCrossing)
+        assert await begin("m1", "c1", "c2", 3) == first
+        assert isinstance(await begin("m2", "c2", "c1", 4), NoCrossing)
         assert await database.read(has_free_crossings())
         await database.write(take_crossings("me"))
         assert [each.owner for each in await database.read(crossings_of((ONE,)))] == ["me"]
         assert await database.write(switch_mapping(first))
-        second = await begin("m2", "c2", "c1")
+        stale = await begin("m2", "c2", "c1", 3)
+        assert isinstance(stale, NoCrossing)
+        assert not stale.is_over
+        second = await begin("m2", "c2", "c1", 4)
         assert isinstance(second, Crossing)
         assert not await database.write(switch_mapping(first)), "it comes late"
         assert await database.write(switch_mapping(second))

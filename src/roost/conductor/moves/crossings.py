@@ -22,6 +22,7 @@ from roost.ledger import LedgerError
 from roost.model.crossings import CrossingStep, Half, next_step
 from roost.model.move import (
     ARRIVING,
+    ENDED,
     ON_TARGET,
     PREPARING,
     REFUSED,
@@ -41,6 +42,7 @@ from roost.state.api_database.crossings import (
     switch_mapping,
     take_crossings,
 )
+from roost.state.api_database.mappings import find_mappings
 from roost.state.api_database.tables import API
 from roost.state.cell_database.arriving_halves import (
     ARRIVED,
@@ -177,6 +179,11 @@ async def _halves_of(context: SuperConductorContext, cell: str) -> list[FoundHal
 
 async def _begin(context: SuperConductorContext, work: Crossings, cell: str, half: FoundHalf) -> None:
     """Store the crossing of a half that was found; one that cannot begin is ended."""
+    mapping = (await context.read(API, find_mappings((half.instance,)))).get(half.instance)
+    # After the mapping, whose epoch tells then whether the move has ended since.
+    there = (await _read(context, cell, (half.move,)) or {}).get(half.move)
+    if there is None or there.state in ENDED:
+        return
     leaves = half.side != ARRIVING
     source, target = (cell, half.other_cell) if leaves else (half.other_cell, cell)
     begun = await context.write(
@@ -187,6 +194,7 @@ async def _begin(context: SuperConductorContext, work: Crossings, cell: str, hal
             source=source,
             target=target,
             owner=work.tenure.holder,
+            seen=0 if mapping is None else mapping.epoch,
             epoch=half.epoch,
         ),
     )

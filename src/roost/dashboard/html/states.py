@@ -45,6 +45,7 @@ _DECISIONS: Final = {
 
 _MOVES: Final = {
     "requested": ShownState("note", "Looks for a host"),
+    "seeking": ShownState("note", "Looks for a host in all cells"),
     "sending": ShownState("note", "Waits for another cell"),
     "preparing": ShownState("note", "The target prepares"),
     "stopping": ShownState("note", "The source stops"),

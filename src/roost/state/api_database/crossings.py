@@ -58,12 +58,15 @@ def begin_crossing(
     source: str,
     target: str,
     owner: str | None,
+    seen: int,
     epoch: int = 0,
 ) -> Crossing | NoCrossing:
     """Store a crossing, unless it is there, and return it.
 
-    ``epoch``: that of a crossing that this database has lost. The instance of a request that is not
-    finished stays: the owner of the request may look for it in its cell.
+    ``seen``: the epoch of the mapping when it was read, before a half of the move was seen to be under way.
+    If that is another one now, the move may have ended, and the instance be in a later crossing, whose epoch
+    is not raised. ``epoch``: that of a crossing that this database has lost. The instance of a request that
+    is not finished stays: the owner of the request may look for it in its cell.
     """
     mapping = connection.execute(_MAPPING, {"of": instance}).one_or_none()
     if mapping is None or mapping.deleted:
@@ -71,6 +74,8 @@ def begin_crossing(
     there = connection.execute(_OF_MOVE, {"of": move}).one_or_none()
     if there is not None:
         return _crossing(there)
+    if mapping.epoch != seen:
+        return NoCrossing("the mapping of the instance has changed meanwhile", is_over=False)
     if mapping.cell not in (source, target):
         return NoCrossing(f"the instance is in cell {mapping.cell}")
     if not epoch:
