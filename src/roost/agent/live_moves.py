@@ -66,14 +66,13 @@ class LiveMoves:
                     left = asked + order.seconds - self._context.monotonic()
                     if not order.begun and left <= 0:
                         return None
-                    work = self._context.driver.receive(order.instance)
-                    await self._context.within(self._retry_seconds if left <= 0 else left, work)
-                    prepared = True
-                    pause = self._retry_seconds
+                    prepared = await self._prepare(order, left)
+                    if prepared:
+                        pause = self._retry_seconds
                 wanted = await self._ask(order.key)
                 if wanted is None:
                     # Somebody waits for the answer at the endpoint: it is not asked in vain.
-                    pause = self._retry_seconds
+                    pause = self._retry_seconds if prepared else min(2 * pause, LONGEST_PAUSE)
                 elif not wanted:
                     await self._leave(order)
                     return None
@@ -96,6 +95,24 @@ class LiveMoves:
                 pause = min(2 * pause, LONGEST_PAUSE)
             await self._context.sleep(pause)
         return None
+
+    async def _prepare(self, order: ReceiveGuest, left: float) -> bool:
+        """Prepare for a guest within ``left`` seconds; returns whether the host is ready.
+
+        Once the source was told to begin, a failure is no error: nobody but this host can say that the guest
+        has not come, also if it never gets ready again.
+        """
+        try:
+            work = self._context.driver.receive(order.instance)
+            await self._context.within(self._retry_seconds if left <= 0 else left, work)
+        except BuildEnded:
+            raise
+        except Exception as error:
+            if not order.begun:
+                raise
+            self._tell("the driver failed to receive a guest", order.key[0], error)
+            return False
+        return True
 
     async def migrate(self, order: MigrateGuest) -> str | None:
         """Have a guest go to its target; returns why it runs on here, None if it does not."""
@@ -150,7 +167,7 @@ class LiveMoves:
         """Remove what is prepared, unless the guest runs; if that fails, it only takes space."""
         try:
             if not await self._runs(order):
-                await self._context.driver.destroy(order.key[0])
+                await self._context.driver.destroy(order.key[0], "none")
         except Exception as error:
             self._tell("the driver failed to clean up", order.key[0], error)
 

@@ -347,6 +347,8 @@ def _released_by(order: Order) -> PortsReleased:
 
     A guest that moves leaves its ports to the host that starts it next, and one that is rebuilt to the next.
     """
+    if isinstance(order, ReceiveGuest):
+        return "none"
     if not isinstance(order, Build):
         return "host"
     return "none" if order.instance.move is not None or order.instance.state in REBUILDS else "host"

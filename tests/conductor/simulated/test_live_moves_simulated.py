@@ -289,6 +289,59 @@ def test_a_guest_goes_only_to_a_host_that_is_ready_for_its_attempt():
     assert found(a_source_is_stopped_until_its_target_is_given_up, faults.NO_TOKEN)
 
 
+def test_a_target_that_was_given_up_has_no_guest_whatever_it_says():
+    with cloud_of_one(seconds=1.0) as cloud:
+        move = cloud.migrate(ONE, live=True)
+        now = going(cloud, move)
+        source, target = (agent_of(cloud, place) for place in (now.source, now.target))
+        source.crash()
+        target.stop()
+        cloud.wait(5.0)
+        assert cloud.guests.running(ONE) == [(now.target.host, 2)]
+        give_up(cloud, now.target.host)
+        # It says that the guest runs there, and is told to destroy it.
+        target.go_on()
+        cloud.wait(60.0)
+        source.start()
+        cloud.wait_for_move(move, FAILED_MOVE)
+        row = cloud.row(ONE)
+        assert (row.state, row.host, row.attempt) == (ACTIVE, now.source.host, 1)
+        assert cloud.guests.running(ONE) == [(now.source.host, 1)]
+        cloud.finish()
+
+
+def test_a_target_that_is_given_up_after_the_guest_has_left_the_source_is_followed_by_no_alternate():
+    with cloud_of_one() as cloud:
+        for host in cloud.guests.hosts.values():
+            host.breaking = 1.0
+        move = cloud.migrate(ONE, live=True)
+        now = going(cloud, move)
+        agent_of(cloud, now.target).crash()
+        cloud.wait_for_move(move, LANDING)
+        give_up(cloud, now.target.host)
+        ended = cloud.wait_for_move(move, FAILED_MOVE)
+        assert ended.reason == "it burnt"
+        assert RETRYING not in [each.state for each in cloud.read("cell/c1", read_steps(move))]
+        assert cloud.guests.running(ONE) == [(now.source.host, 1)]
+        agent_of(cloud, now.target).start()
+        cloud.finish()
+
+
+def test_a_target_that_cannot_get_ready_again_says_that_it_has_no_guest():
+    with cloud_of_one(seconds=20.0) as cloud:
+        move = cloud.migrate(ONE, live=True)
+        now = going(cloud, move)
+        for place in (now.source, now.target):
+            agent_of(cloud, place).crash()
+            cloud.guests.hosts[place.host].die()
+        cloud.fail(ONE, 2)
+        for place in (now.source, now.target):
+            agent_of(cloud, place).start()
+        cloud.wait_for_move(move, FAILED_MOVE)
+        assert cloud.guests.running(ONE) == [(now.source.host, 1)]
+        cloud.finish()
+
+
 def test_a_source_that_is_given_up_in_the_middle_leaves_the_instance_to_the_target():
     for seconds, state in ((1.0, ACTIVE), (30.0, LOST)):
         with cloud_of_one(seconds=seconds) as cloud:

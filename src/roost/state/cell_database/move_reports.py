@@ -181,8 +181,12 @@ def _switch(connection: Connection, move: Move, at: float) -> Attempt:
 def _take_landing(connection: Connection, move: Move, result: BuildResult, at: float) -> Attempt | None:
     """Note what the target of a guest that goes over says: it runs there, or has not arrived.
 
-    The latter counts once the source has no guest any more; else that may still send it.
+    The latter counts once the source has no guest any more; else that may still send it. A target that was
+    given up is to destroy what it has: the instance is not put there.
     """
+    assert move.target is not None
+    if has_order(connection, move.target, move.instance):
+        return None
     if result.failure is None:
         return _switch(connection, move, at)
     if move.state != LANDING:
@@ -419,7 +423,8 @@ def fail_targets_on(connection: Connection, host: str, reason: str, code: str, a
             give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
             enter(connection, move, CANCELLING, at, reason=reason)
         elif is_target and move.state in ON_TARGET:
-            _fail_target(connection, move, reason, code, at, orders=True)
+            # Without a guest on the source none can go to an alternate.
+            _fail_target(connection, move, reason, code, at, orders=True, retryable=move.state != LANDING)
             ended.append(end_of_target(move, record.FAILED, at, reason))
         elif is_source and move.state == CLEANING:
             give_orders([DestroyOrder(instance, move.source.attempt, host)], at)(connection)
