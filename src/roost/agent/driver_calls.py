@@ -5,6 +5,7 @@ from collections.abc import Collection, Coroutine
 from typing import Any, Protocol
 
 from roost.agent.drivers import (
+    BUILT,
     CapableDriver,
     Driver,
     Hardware,
@@ -63,7 +64,10 @@ class DriverCalls(Protocol):
         """Return whether guests can move to other hosts while they run."""
 
     async def recover(self, instances: Collection[Instance]) -> None:
-        """Tell the driver after a start of the agent which instances the cell has on the host."""
+        """Tell the driver after a start of the agent which instances the cell has on the host.
+
+        Those that are lost, being rebuilt or moving have ports, and may have no guest.
+        """
 
     async def prepare(self, instance: Instance) -> None:
         """Prepare a guest up to its start. Raises `BuildFailed`, `BuildEnded`."""
@@ -150,7 +154,10 @@ class DriverService:
 
     async def recover(self, instances: Collection[Instance]) -> None:
         """Tell the driver which instances the cell has on the host."""
-        await self._driver.recover(instances)
+        if isinstance(self._driver, PortDriver):
+            await self._driver.recover_with_ports(instances)
+        else:
+            await self._driver.recover([each for each in instances if each.state in BUILT])
 
     async def prepare(self, instance: Instance) -> None:
         """Prepare a guest up to its start."""

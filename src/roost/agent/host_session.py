@@ -1,12 +1,13 @@
 """The sessions of a host's agent: its states as a table, and each session from its opening to its end."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 import msgspec
 
 from roost.agent.agent_context import AgentContext
+from roost.agent.drivers import BUILT
 from roost.agent.node_reports import read_guests
 from roost.agent.options import AgentTimes
 from roost.agent.persistent_state import KeptSession
@@ -14,7 +15,7 @@ from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Opening
 from roost.agent.protocol.types import HistoryPosition, Opened, SessionKey
 from roost.agent.troubles import Troubles
-from roost.model.instance import ACTIVE, DELETING, POWERING_OFF, POWERING_ON, STOPPED, Instance
+from roost.model.instance import LOST, REBUILDS, Instance
 from roost.model.service_version import SERVICE_VERSION
 
 OTHER_DATABASE = "the cell's database is another one, or was restored from a backup"
@@ -23,8 +24,6 @@ EMPTY_LIST = "the cell's database knows no guest of this host, but there are som
 """Reasons why an agent carries out no orders."""
 
 NOT_KEPT = "the state of a host cannot be kept"
-_BUILT = (ACTIVE, POWERING_OFF, STOPPED, POWERING_ON, DELETING)
-"""States of instances whose guest a driver takes up after a start of the agent."""
 
 _NO_SESSION = "no session can be opened"
 _NOT_RECOVERED = "the driver cannot take up the guests of a host"
@@ -93,6 +92,16 @@ TRANSITIONS: Mapping[SessionState, Mapping[SessionEvent, SessionState]] = {
     },
 }
 """The state after each event. Two polls are under way at times, so any event may come in any state."""
+
+
+def taken_up(expected: Collection[Instance]) -> tuple[Instance, ...]:
+    """Return which of a host's instances its driver is told after a start of the agent.
+
+    Those that move, are rebuilt or are lost keep their ports, whether or not they have a guest: ports that
+    are made for an instance are deleted with their addresses when they are released.
+    """
+    kept = (*BUILT, LOST, *REBUILDS)
+    return tuple(each for each in expected if each.state in kept or each.move is not None)
 
 
 @dataclass(slots=True, eq=False)
@@ -182,8 +191,7 @@ class HostSessions:
         if self.held is None:
             await self.keep(position=position, accepted=False)
         if not self._recovered:
-            there = tuple(each for each in opened.expected if each.state in _BUILT)
-            await self._recover(there)
+            await self._recover(taken_up(opened.expected))
         nodes = {each.uuid: each.node for each in opened.expected if each.node is not None}
         self.last = HostSession(opened.session, nodes)
         self._on(SessionEvent.OPENED)

@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from roost.agent.driver_calls import DriverService
 from roost.agent.drivers import Attached
 from roost.agent.errors import BuildFailed, CannotStopGuests
+from roost.agent.host_session import taken_up
 from roost.agent.neighbours.accelerators import Accelerators
 from roost.agent.neighbours.attaching_driver import AttachingDriver
 from roost.agent.neighbours.ports import Ports
 from roost.model.assignment import AssignedDevices, Assignment
-from roost.model.instance import Instance
+from roost.model.instance import ASSIGNED, LOST, REBUILDING, STOPPED, Instance
 from roost.model.spec import Flavor, RequestedNetwork, RequestSpec
 from roost.web.auth.json_service import ServiceAway
 from support.cells import instance, selection
@@ -358,6 +360,30 @@ def test_a_port_of_an_instance_that_could_not_be_rebuilt_is_deleted_with_it(tmp_
         assert [each["id"] for each in await app.ports()] == [each["id"] for each in before]
         await host.driver.destroy_with_ports("i", "all")
         assert await app.ports() == []
+
+    run(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("there", "keeps"),
+    [
+        ({"state": ASSIGNED}, False),
+        ({"state": ASSIGNED, "move": "m"}, True),
+        ({"state": REBUILDING}, True),
+        ({"state": LOST}, True),
+        ({"state": STOPPED}, True),
+    ],
+    ids=["first build", "moves", "is rebuilt", "lost", "stopped"],
+)
+def test_a_restart_of_the_agent_takes_no_port_from_an_instance_that_had_a_guest(
+    tmp_path: Path, there: dict[str, Any], keeps: bool
+) -> None:
+    async def test(app: NeighbourApp) -> None:
+        build = wanted(RequestedNetwork(network_id=await app.network()))
+        await Host(app, "a", tmp_path).driver.prepare(build)
+        now = msgspec.structs.replace(build, **there)
+        await DriverService(Host(app, "a", tmp_path).driver).recover(taken_up((now,)))
+        assert len(await app.ports()) == keeps
 
     run(tmp_path, test)
 

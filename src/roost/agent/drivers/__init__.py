@@ -14,7 +14,7 @@ simulated_reshape    moves claims when a simulated host's providers change
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -22,7 +22,7 @@ from roost.agent.errors import CannotStopGuests, NotMigrated
 from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment
-from roost.model.instance import Instance
+from roost.model.instance import ACTIVE, DELETING, POWERING_OFF, POWERING_ON, STOPPED, Instance
 
 
 class AttachedPort(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +76,10 @@ class Hardware(msgspec.Struct, frozen=True):
 def assignment_of(instance: Instance) -> Assignment | None:
     """Return the CPUs, memory pages and devices that an instance was assigned; None: none."""
     return None if instance.selection is None else instance.selection.assignment
+
+
+BUILT: Final = (ACTIVE, POWERING_OFF, STOPPED, POWERING_ON, DELETING)
+"""States of instances whose guest a driver takes up after a start of the agent."""
 
 
 class Driver(Protocol):
@@ -213,6 +217,9 @@ class SharingDriver(Protocol):
 @runtime_checkable
 class PortDriver(Protocol):
     """Additional methods of a driver whose guests have ports, which are one for all hosts of an instance."""
+
+    async def recover_with_ports(self, instances: Collection[Instance]) -> None:
+        """Do as `Driver.recover` with those whose state is one of `BUILT`; all keep their ports."""
 
     async def destroy_with_ports(self, instance: str, ports: PortsReleased) -> None:
         """Do as `Driver.destroy`, and release ports of the instance."""

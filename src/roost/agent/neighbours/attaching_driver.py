@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from roost.agent.drivers import (
+    BUILT,
     Attached,
     Driver,
     Hardware,
@@ -75,7 +76,10 @@ class AttachingDriver:
         return self._driver.guests()
 
     async def recover(self, instances: Collection[Instance]) -> None:
-        await self._driver.recover(instances)
+        await self.recover_with_ports(instances)
+
+    async def recover_with_ports(self, instances: Collection[Instance]) -> None:
+        await self._driver.recover([each for each in instances if each.state in BUILT])
         guests = self._driver.guests()
         there = {*guests, *(each.uuid for each in instances)}
         # A build that goes on attaches its guest again.
