@@ -36,6 +36,7 @@ from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.history import read_history
 from roost.state.cell_database.leaving_halves import admit_leaving, let_leave, let_start, note_ready
+from roost.state.cell_database.move_work import take_seeking_moves, take_target
 from roost.state.cell_database.moves import begin_move, read_steps
 from support.seeds import nightly_seed
 from support.simulation import crossing_faults as faults
@@ -204,6 +205,8 @@ def test_a_deletion_wins_while_one_of_the_cells_is_down():
 
 
 STEPS = (
+    take_seeking_moves,
+    take_target,
     begin_crossing,
     admit_leaving,
     let_arrive,
