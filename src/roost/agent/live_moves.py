@@ -134,12 +134,19 @@ class LiveMoves:
             pause = min(2 * pause, LONGEST_PAUSE)
         return CANCELLED
 
-    async def end(self, instance: str) -> None:
-        """End a migration that is under way, as another order waits for it. A failure is tried once more."""
-        try:
-            await self._context.driver.end_migration(instance)
-        except Exception as error:
-            self._tell("the driver failed to end a migration", instance, error)
+    async def end(self, instance: str, is_under_way: Callable[[], bool]) -> None:
+        """End a migration that is under way, as another order waits for it.
+
+        It is ended again until it is over: the first time may come before the driver has begun it.
+        """
+        pause = self._retry_seconds
+        while is_under_way():
+            try:
+                await self._context.driver.end_migration(instance)
+            except Exception as error:
+                self._tell("the driver failed to end a migration", instance, error)
+            await self._context.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     async def cancel(self, order: CancelMigration) -> str | None:
         """End a migration; returns why the guest runs on here, None if it does not."""

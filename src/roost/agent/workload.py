@@ -146,7 +146,8 @@ class AgentWorkload:
             if isinstance(current.order, Build | ReceiveGuest) and following is None:
                 self._context.start(f"{self._topic}/{instance}/end", self._end_build(current))
             elif isinstance(current.order, MigrateGuest) and following is None:
-                self._context.start(f"{self._topic}/{instance}/end", self._live.end(instance))
+                end = self._live.end(instance, lambda: self._current.get(instance) is current)
+                self._context.start(f"{self._topic}/{instance}/end", end)
 
     async def _work(self, given: _Given) -> None:
         """Carry out an order, and then the orders that came for the instance meanwhile."""

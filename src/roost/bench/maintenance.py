@@ -22,6 +22,7 @@ from roost.bench.replay.workload import Workload
 from roost.bench.report import BenchReport, BenchTable, Column
 from roost.cli.numbers import Number, WholeNumber
 from roost.fleet.columns import Bools
+from roost.fleet.fits import has_room
 from roost.scheduler.maintenance.plan import (
     MOST_MOVES,
     FleetToMaintain,
@@ -165,7 +166,9 @@ def faults_of(fleet: FleetToMaintain, plan: MaintenancePlan) -> list[str]:
                 faults.append(f"wave {number}: {move.guest} goes from {move.source} to {move.target}")
             at[move.guest] = move.target
             put(move.guest, move.target, 1)
-            over = [name for name in CLASSES if used[move.target, name] > capacity[move.target][name]]
+            over = [
+                name for name in CLASSES if not has_room(used[move.target, name], capacity[move.target][name])
+            ]
             group = guests[move.guest].group
             if over or (group is not None and members[move.target, group] > fleet.groups[group]):
                 faults.append(f"wave {number}: {move.target} has no place for {move.guest}")

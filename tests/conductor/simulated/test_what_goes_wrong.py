@@ -334,6 +334,7 @@ def test_a_build_is_not_given_to_another_host_because_the_database_has_forgotten
 def a_cell_is_taken_back_while_a_host_waits_that_has_failed_to_build(faults, seed):
     with Scripted(faults, seed, cells=("c1",), hosts=3, fails_over=True) as cloud:
         cell = cloud.network.databases["cell/c1"]
+        cloud.guests.have_ports = False
         cloud.fail(ONE, 1)
         cloud.build_in(3.0)
         cloud.request(ONE)

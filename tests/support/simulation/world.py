@@ -579,7 +579,7 @@ class World:
             f"{row.uuid} says that it holds {row.selection.allocations} and holds {held}",
         )
         port = self.guests.ports.get(row.uuid, ("", 0))
-        bound = row.state != ACTIVE or port[0] == row.host
+        bound = row.state != ACTIVE or port[0] == row.host or not self.guests.have_ports
         promise(bound, f"{row.uuid} is on {row.host}, and its port on {port}")
         served = {provider for each in row.selection.mappings.values() for provider in each}
         promise(

@@ -29,7 +29,13 @@ def occupancy_of(fleet: Fleet) -> Occupancy:
     occupied = np.zeros(len(roots), dtype=np.bool_)
     fewest = 0
     for name in fleet.inventoried_classes():
-        capacity, used = fleet.tree_totals(name, roots)
+        columns = fleet.inventory_columns(name)
+        # A provider with more reserved than it has takes nothing away from the others of its tree.
+        capacity, used = np.zeros((2, fleet.n_rows), dtype=np.int64)
+        tree = fleet.roots(columns.row[: columns.n].astype(np.intp))
+        np.add.at(capacity, tree, np.maximum(columns.capacity[: columns.n], 0))
+        np.add.at(used, tree, columns.used[: columns.n])
+        capacity, used = capacity[roots], used[roots]
         occupied |= used > 0
         reached = np.cumsum(np.sort(capacity)[::-1])
         fewest = max(fewest, int(np.searchsorted(reached, used.sum())) + 1 if used.any() else 0)

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from roost.conductor.context import SchedulerLike, SuperConductorContext
+from roost.conductor.context import SuperConductorContext
 from roost.conductor.hosts.watch import ServiceWatch, check_feature
 from roost.conductor.instances.operations import ALL_PROJECTS, ShowsInstances, is_reachable
 from roost.conductor.instances.operations import PATH as INSTANCES
@@ -65,7 +65,7 @@ async def request_rebuild(
         image = _without_secrets(there.spec, image)
         if image != there.spec.image and why_not_rebuilt(there) is None:
             name = await context.read(database, nodename_of(there.node or ""))
-            refusal = await _refusal_of(context.scheduler, there, name, mapping.cell, image, by)
+            refusal = await _refusal_of(context, there, name, mapping.cell, image, by)
             if refusal is not None:
                 return ChangeRefused(refusal)
     rebuild = rebuild_instance(instance=instance, image=image, word=word, by=by, at=context.clock())
@@ -77,7 +77,7 @@ def _without_secrets(spec: RequestSpec, image: Image) -> Image:
 
 
 async def _refusal_of(
-    scheduler: SchedulerLike,
+    context: SuperConductorContext,
     instance: Instance,
     nodename: str | None,
     cell: str,
@@ -96,11 +96,16 @@ async def _refusal_of(
         ignore_hosts=frozenset(),
     )
     try:
-        await scheduler.select_destinations(HostRequest(spec, (instance.uuid,), request_id=by.request_id))
+        await context.scheduler.select_destinations(
+            HostRequest(spec, (instance.uuid,), request_id=by.request_id)
+        )
     except NoValidHost as none:
         return f"the host of the instance cannot run this image: {none.reason}"
     except BadRequestSpec as error:
-        return f"the host of the instance cannot be judged now: {error}"
+        # Its sentence names the host, which a project does not see.
+        values = {"instance": instance.uuid, "error": str(error)}
+        context.log("a host cannot be judged for a rebuild", values, "warning")
+        return "the host of the instance cannot be judged now: ask again later"
     return None
 
 

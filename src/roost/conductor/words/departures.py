@@ -14,7 +14,7 @@ from typing import NamedTuple
 from roost.conductor.backoff import Backoff
 from roost.model.instance import Requester
 from roost.model.move import ENDED, MoveRefused
-from roost.model.service_version import ATTACHED_MOVES, MOVES, Feature
+from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES, Feature
 from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.drains import MovingDrain, read_moving_drains
@@ -90,7 +90,12 @@ async def empty_subjects(
         is_busy = False
         try:
             is_busy = knows(MOVES) and await ask_for_moves(
-                context, cells(), limits, times, attached=knows(ATTACHED_MOVES)
+                context,
+                cells(),
+                limits,
+                times,
+                attached=knows(ATTACHED_MOVES),
+                across=knows(CELL_MOVES),
             )
         except StorageError as error:
             context.log("drains are moved later", {"error": one_line(error)}, "debug")
@@ -98,11 +103,18 @@ async def empty_subjects(
 
 
 async def ask_for_moves(
-    context: Context, cells: Collection[str], limits: MoveLimits, times: RetryTimes, *, attached: bool = True
+    context: Context,
+    cells: Collection[str],
+    limits: MoveLimits,
+    times: RetryTimes,
+    *,
+    attached: bool = True,
+    across: bool = True,
 ) -> bool:
     """Ask for as many moves as may begin now; returns whether moves from drained hosts are under way.
 
-    ``attached``: whether instances with ports or accelerators may move.
+    ``attached``: whether instances with ports or accelerators may move. ``across``: whether instances may
+    move to other cells, as those of a drained cell do.
 
     Raises: `StorageError` of the API database.
     """
@@ -111,7 +123,7 @@ async def ask_for_moves(
         times.clear()
     by_cell: dict[str, list[MovingDrain]] = {}
     for drain in drains:
-        if drain.subject.cell in cells:
+        if drain.subject.cell in cells and (across or drain.subject.host):
             by_cell.setdefault(drain.subject.cell, []).append(drain)
     asked = [_ask_in(context, cell, of, limits, times, attached) for cell, of in by_cell.items()]
     return any(await context.together(asked))

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.fleet.constraint import Constraint
+from roost.fleet.fits import has_room
 from roost.model.allocation import Resources, total
 from roost.scheduler.explain.moving_snapshot import MovableInstance, MovingSnapshot
 from roost.scheduler.explain.survey import Survey
@@ -40,7 +41,9 @@ def hosts_lacking_least(snapshot: MovingSnapshot, request: SchedulingRequest, mo
     roots = np.array([fleet.row(snapshot.table.nodes[index]) for index in nodes.tolist()], dtype=np.intp)
     for name, amount in amounts_of(request).items():
         capacity, used = fleet.tree_totals(name, roots)
-        lacking += np.where(capacity < amount, _NEVER, np.maximum(0, amount - capacity + used) / amount)
+        lacking += np.where(
+            ~has_room(amount, capacity), _NEVER, np.maximum(0, amount - capacity + used) / amount
+        )
     rank = snapshot.table.tie_rank[nodes]
     order = np.lexsort((rank, lacking))[:most]
     return [int(index) for index in nodes[order]]

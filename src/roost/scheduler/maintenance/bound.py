@@ -30,13 +30,13 @@ def least_waves(fleet: FleetToMaintain, emptied: Collection[str]) -> WaveBound:
     taking = {host.name: host for host in fleet.hosts if host.takes_guests}
     tightness = 0.0
     for resource_class in sorted({name for guest in fleet.guests for name in guest.amounts}):
-        capacity = {name: host.capacity.get(resource_class, 0) for name, host in taking.items()}
+        whole = {name: host.capacity.get(resource_class, 0) for name, host in taking.items()}
         used = sum(host.taken.get(resource_class, 0) for host in taking.values())
         used += sum(guest.amounts.get(resource_class, 0) for guest in fleet.guests if guest.host in taking)
-        free = sum(capacity.values()) - used
+        free = sum(whole.values()) - used
         if fleet.reserve:
-            free -= min(capacity.values(), default=0)
-        of_waves = sorted(capacity[name] for name in emptied if name in capacity)
+            free -= min(whole.values(), default=0)
+        of_waves = sorted(whole[name] for name in emptied if name in whole)
         most = sum(total <= free for total in accumulate(of_waves))
         if not 0 < most < len(of_waves):
             # All may be empty together, or none: why not is said of each host.

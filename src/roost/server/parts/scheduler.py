@@ -161,7 +161,7 @@ def _gateway(process: Process[SchedulingOptions], pools: HostPools) -> Gateway:
     if process.ledger is not None:
         prepare_feasibility(process.ledger)
         residents = None
-        if process.api is not None:
+        if process.api is not None and "cells" in process.parts:
             residents = ResidentReader(process.ledger, pools.table, process.cells.values())
         return LocalGateway(process.ledger, pools, residents)
     assert process.http_placement is not None

@@ -125,14 +125,15 @@ class Network:
     """A service that binds each guest to one port."""
 
     traits = ()
+    follows = False
 
     def serves(self, instance: Instance) -> bool:
         return True
 
-    async def attach(self, instance: Instance) -> Attached:
+    async def attach(self, instance: Instance, over: int | None = None) -> Attached:
         return Attached((port("bridge", bridge_name="br0"),))
 
-    async def detach(self, instance: str) -> None:
+    async def detach(self, instance: str, ports: str = "host") -> None:
         pass
 
 
