@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from roost.conductor.words.departures import RetryTimes, ask_for_moves
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.state.cell_database import move_reports, power
+from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.cell_database.moves import read_all_moves
 from support.conducting import NOW
 from support.conductor_api import ADMIN, asked_for, detail
@@ -113,5 +115,22 @@ def test_a_cell_is_emptied_into_the_others_and_its_progress_shown(tmp_path) -> N
         shown = await progress()
         assert (shown["left"], shown["moving"], shown["moved"]) == (0, 0, len(here))
         assert not await cloud.now.cells[cell].every()
+
+    playing(tmp_path, play)
+
+
+def test_a_cell_is_not_emptied_while_a_process_knows_no_moves_to_other_cells(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        cell = await disable_own_cell(cloud, move=True)
+        context, cells = cloud.now.super.context, cloud.now.cells
+
+        async def asks(*, across: bool) -> None:
+            await ask_for_moves(context, cells, MoveLimits(), RetryTimes(), across=across)
+
+        await asks(across=False)
+        assert await cells[cell].read(read_all_moves()) == {}
+        await asks(across=True)
+        [move] = (await cells[cell].read(read_all_moves())).values()
+        assert move.across
 
     playing(tmp_path, play)
