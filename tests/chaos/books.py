@@ -22,6 +22,14 @@ class Wanted(NamedTuple):
     gpus: int = 0
 
     @property
+    def flavor(self) -> dict[str, object]:
+        """The flavor that is asked for."""
+        flavor: dict[str, object] = {"vcpus": self.vcpus, "memory_mb": self.memory_mb, "name": self.name}
+        if self.gpus:
+            flavor["extra_specs"] = {"resources:VGPU": f"{self.gpus}"}
+        return flavor
+
+    @property
     def amounts(self) -> dict[str, int]:
         """What an instance of it holds, on its host and what is below it."""
         amounts = {"VCPU": self.vcpus, "MEMORY_MB": self.memory_mb, "VGPU": self.gpus}

@@ -53,14 +53,7 @@ class User:
             return
         self._numbers += 1
         wanted = self._wanted(f"{self._name}-{self._numbers}")
-        flavor: dict[str, object] = {
-            "vcpus": wanted.vcpus,
-            "memory_mb": wanted.memory_mb,
-            "name": wanted.name,
-        }
-        if wanted.gpus:
-            flavor["extra_specs"] = {"resources:VGPU": f"{wanted.gpus}"}
-        body = {"flavor": flavor, "count": wanted.count, "min_count": 1}
+        body = {"flavor": wanted.flavor, "count": wanted.count, "min_count": 1}
         with self._books.lock:
             self._books.requests[wanted.name] = wanted
             self._books.perhaps.add(wanted.name)
@@ -102,12 +95,20 @@ class User:
             self._asked(http, "GET", f"{url}/v1/instances/{self._draw.choice(mine)}", 200, LOST)
 
     def _move(self, http: httpx.Client, url: str) -> None:
-        """Move an instance, which may not be there yet, or not any more."""
+        """Move an instance, or give it another size. It may not be there yet, or not any more."""
         if not self._mine:
             return
         uuid, confirm = self._draw.choice(self._mine), self._draw.random() < 0.6
-        path = f"{url}/v1/instances/{uuid}/migrate"
-        answer = self._asked(http, "POST", path, 202, (*LOST, 404, 409), json={"confirm": confirm})
+        body: dict[str, Any] = {"confirm": confirm}
+        verb = "migrate"
+        if self._draw.random() < 0.4:
+            self._numbers += 1
+            wanted = self._wanted(f"{self._name}-{self._numbers}")
+            with self._books.lock:
+                self._books.requests[wanted.name] = wanted
+            verb, body = "resize", {**body, "flavor": wanted.flavor}
+        path = f"{url}/v1/instances/{uuid}/{verb}"
+        answer = self._asked(http, "POST", path, 202, (*LOST, 404, 409), json=body)
         if answer is not None and not confirm:
             self._moves.append(answer.json()["uuid"])
 
