@@ -17,7 +17,7 @@ from roost.state.cell_database.conductor_work import work_topic
 from roost.state.cell_database.deletions import end_deletions
 from roost.state.cell_database.history import PRUNED_AT_ONCE, prune_past
 from roost.state.cell_database.host_work import attempts_assigned, deletions_awaited
-from roost.state.cell_database.move_reports import fail_targets, targets_unconfirmed
+from roost.state.cell_database.move_ends import fail_targets, targets_unconfirmed
 from roost.state.cell_database.moves import PRUNED_AT_ONCE as MOVES_AT_ONCE
 from roost.state.cell_database.moves import confirm_waiting, prune_moves
 from roost.state.leases import Stamp, Standstill

@@ -22,7 +22,7 @@ from roost.state.cell_database.cell import GONE, changed
 from roost.state.cell_database.conductor_work import work_topic
 from roost.state.cell_database.disabled import Word, enable_node, read_words_of_nodes
 from roost.state.cell_database.host_work import orders_topic
-from roost.state.cell_database.move_reports import abort_move
+from roost.state.cell_database.move_ends import abort_move
 from roost.state.cell_database.moves import begin_move
 from roost.state.cell_database.nodes import read_signs
 from support.cells import NOW, built, failed, instance, opened_cell, selection

@@ -29,11 +29,7 @@ from roost.state.cell_database.guests import GuestsReported
 from roost.state.cell_database.host_work import hosts_with_orders
 from roost.state.cell_database.instance_search import count_remaining
 from roost.state.cell_database.move_orders import guests_of_moves
-from roost.state.cell_database.move_reports import (
-    confirm_target,
-    note_moves_destroyed,
-    report_target,
-)
+from roost.state.cell_database.move_reports import confirm_target, note_moves_destroyed, report_target
 from roost.state.cell_database.move_work import find_moves_wanting_work, go_on, take_moves, take_target
 from roost.state.cell_database.moves import (
     MoveFilter,

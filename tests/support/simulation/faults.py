@@ -29,7 +29,7 @@ from roost.state.api_database.tables import build_requests, instance_mappings
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.move_changes import stamp_of
-from roost.state.cell_database.move_reports import fail_targets
+from roost.state.cell_database.move_ends import fail_targets
 from roost.state.cell_database.move_work import is_owned, take_target
 from roost.state.cell_database.moves import begin_move
 from roost.state.cell_database.rebuilds import rebuild_instance

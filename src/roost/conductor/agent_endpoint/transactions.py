@@ -19,11 +19,7 @@ from roost.state.cell_database.host_admission import issue_token
 from roost.state.cell_database.host_work import HostWork, session_name, work_of_hosts
 from roost.state.cell_database.move_changes import MOVE
 from roost.state.cell_database.move_orders import work_by_moves
-from roost.state.cell_database.move_reports import (
-    confirm_target,
-    note_moves_destroyed,
-    report_target,
-)
+from roost.state.cell_database.move_reports import confirm_target, note_moves_destroyed, report_target
 from roost.state.cell_database.nodes import keep_reports
 from roost.state.cell_database.power import report_power
 from roost.state.cell_database.reported import clean_results

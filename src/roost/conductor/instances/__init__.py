@@ -1,5 +1,6 @@
 """Instances over HTTP: asked for, listed, shown, deleted, given up.
 
+instance_cell  the cell of an instance, for words that its database takes
 operations     the operations of ``/v1/instances``, their handlers and policy rules
 power          instances stopped and started by their users
 rebuild        instances made anew on their hosts

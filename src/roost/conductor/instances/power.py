@@ -1,8 +1,10 @@
 """The operations by which users stop their instances and start them again."""
 
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from roost.conductor.hosts.watch import ServiceWatch, check_feature
+from roost.conductor.instances.instance_cell import cell_of
 from roost.conductor.instances.operations import ALL_PROJECTS, ShowsInstances, is_reachable
 from roost.conductor.instances.operations import PATH as INSTANCES
 from roost.conductor.instances.types import ShownInstance
@@ -11,9 +13,7 @@ from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import ChangeRefused, Instance, Requester
 from roost.model.service_version import POWER
 from roost.process.context import Context
-from roost.state.api_database.mappings import find_mappings
 from roost.state.api_database.request_reads import Requests
-from roost.state.api_database.tables import API
 from roost.state.cell_database.power import switch_power
 from roost.web.errors import Conflict, NotFound
 from roost.web.idempotency import Creation
@@ -22,8 +22,8 @@ from roost.web.policy import PROJECT_WRITER, Rule
 from roost.web.request import Request, Response
 
 
-class PowerService(ShowsInstances, Protocol):
-    """The part of the conductor's service that the handlers need."""
+class ChangesInstances(ShowsInstances, Protocol):
+    """The part of the conductor's service that words on instances need."""
 
     @property
     def conductor(self) -> SuperConductor: ...
@@ -42,14 +42,14 @@ async def request_power(
 
     Raises `StorageError`.
     """
-    mapping = (await context.read(API, find_mappings((instance,)))).get(instance)
-    if mapping is None or mapping.cell is None or mapping.deleted:
+    cell = await cell_of(context, instance)
+    if cell is None:
         return None
     switch = switch_power(instance=instance, runs=runs, by=by, at=context.clock())
-    return await context.write(f"cell/{mapping.cell}", switch)
+    return await context.write(f"cell/{cell}", switch)
 
 
-async def stop_instance(service: PowerService, req: Request, resp: Response, uuid: str) -> ShownInstance:
+async def stop_instance(service: ChangesInstances, req: Request, resp: Response, uuid: str) -> ShownInstance:
     """Stop the guest of an instance. The word is durable when it is answered; its host carries it out later.
 
     Disks and claim are kept. An instance that is stopped already is no error.
@@ -57,7 +57,7 @@ async def stop_instance(service: PowerService, req: Request, resp: Response, uui
     return await _switch(service, req, uuid, runs=False)
 
 
-async def start_instance(service: PowerService, req: Request, resp: Response, uuid: str) -> ShownInstance:
+async def start_instance(service: ChangesInstances, req: Request, resp: Response, uuid: str) -> ShownInstance:
     """Start the guest of an instance that is stopped, or lost, as after a restart of its host.
 
     The word is durable when it is answered. An instance that runs already is no error.
@@ -65,12 +65,28 @@ async def start_instance(service: PowerService, req: Request, resp: Response, uu
     return await _switch(service, req, uuid, runs=True)
 
 
-async def _switch(service: PowerService, req: Request, uuid: str, *, runs: bool) -> ShownInstance:
+async def _switch(service: ChangesInstances, req: Request, uuid: str, *, runs: bool) -> ShownInstance:
+    async def ask() -> Instance | ChangeRefused | None:
+        return await request_power(service.conductor.context, instance=uuid, runs=runs, by=requester_of(req))
+
+    return await change_instance(service, req, uuid, ask)
+
+
+async def change_instance(
+    service: ChangesInstances,
+    req: Request,
+    uuid: str,
+    ask: Callable[[], Awaitable[Instance | ChangeRefused | None]],
+) -> ShownInstance:
+    """Have ``ask`` say a word on an instance that the request may reach; returns the instance then.
+
+    Raises `NotFound`, and `Conflict` for a word that is refused.
+    """
     mapping = await service.requests.mapping(uuid)
     if mapping is None or not await is_reachable(service, req, mapping):
         raise NotFound(f"no instance {uuid}")
     check_feature(service.watch, POWER)
-    asked = await request_power(service.conductor.context, instance=uuid, runs=runs, by=requester_of(req))
+    asked = await ask()
     if isinstance(asked, ChangeRefused):
         raise Conflict(asked.reason)
     shown = None if asked is None else await service.instances.find(uuid)

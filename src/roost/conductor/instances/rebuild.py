@@ -1,46 +1,29 @@
 """The operation by which users have their instances made anew, from another image or from the same one."""
 
 import uuid as uuids
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from roost.conductor.context import SuperConductorContext
-from roost.conductor.hosts.watch import ServiceWatch, check_feature
-from roost.conductor.instances.operations import ALL_PROJECTS, ShowsInstances, is_reachable
+from roost.conductor.instances.instance_cell import cell_of
+from roost.conductor.instances.operations import ALL_PROJECTS
 from roost.conductor.instances.operations import PATH as INSTANCES
+from roost.conductor.instances.power import ChangesInstances, change_instance
 from roost.conductor.instances.types import ShownInstance, WantedRebuild
 from roost.conductor.requester import requester_of
-from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import ChangeRefused, Instance, Requester
-from roost.model.service_version import POWER
 from roost.model.spec import Image, RequestedDestination, RequestSpec
 from roost.records.redact import without_secrets
 from roost.scheduler.errors import BadRequestSpec, NoValidHost
 from roost.scheduler.request.scheduling_request import HostRequest
-from roost.state.api_database.mappings import find_mappings
-from roost.state.api_database.request_reads import Requests
-from roost.state.api_database.tables import API
 from roost.state.cell_database.arrivals import find_instances
 from roost.state.cell_database.rebuilds import nodename_of, rebuild_instance, why_not_rebuilt
-from roost.web.errors import Conflict, NotFound
+from roost.web.errors import Conflict
 from roost.web.idempotency import Creation
 from roost.web.operation import Operation
 from roost.web.policy import PROJECT_WRITER, Rule
 from roost.web.request import Request, Response
-
-
-class RebuildService(ShowsInstances, Protocol):
-    """The part of the conductor's service that the handlers need."""
-
-    @property
-    def conductor(self) -> SuperConductor: ...
-
-    @property
-    def requests(self) -> Requests: ...
-
-    @property
-    def watch(self) -> ServiceWatch: ...
 
 
 async def request_rebuild(
@@ -54,10 +37,10 @@ async def request_rebuild(
     Raises `StorageError`, and what the scheduler raises but `NoValidHost`.
     Source: ``rebuild_instance`` of Nova's ``conductor/manager.py``.
     """
-    mapping = (await context.read(API, find_mappings((instance,)))).get(instance)
-    if mapping is None or mapping.cell is None or mapping.deleted:
+    cell = await cell_of(context, instance)
+    if cell is None:
         return None
-    database = f"cell/{mapping.cell}"
+    database = f"cell/{cell}"
     there = (await context.read(database, find_instances((instance,)))).get(instance)
     if there is None:
         return None
@@ -65,7 +48,7 @@ async def request_rebuild(
         image = _without_secrets(there.spec, image)
         if image != there.spec.image and why_not_rebuilt(there) is None:
             name = await context.read(database, nodename_of(there.node or ""))
-            refusal = await _refusal_of(context, there, name, mapping.cell, image, by)
+            refusal = await _refusal_of(context, there, name, cell, image, by)
             if refusal is not None:
                 return ChangeRefused(refusal)
     rebuild = rebuild_instance(instance=instance, image=image, word=word, by=by, at=context.clock())
@@ -109,32 +92,26 @@ async def _refusal_of(
     return None
 
 
-async def rebuild(service: RebuildService, req: Request, resp: Response, uuid: str) -> ShownInstance:
+async def rebuild(service: ChangesInstances, req: Request, resp: Response, uuid: str) -> ShownInstance:
     """Have the guest of an instance made anew on its host, from another image or from the same one.
 
     Its disks are lost. The word is durable when it is answered. Host and claim stay; if the guest cannot be
     made, the instance is lost and can be rebuilt again. A stopped instance stays stopped. Another image must
     pass the filters that look at the image, on the host of the instance.
     """
-    mapping = await service.requests.mapping(uuid)
-    if mapping is None or not await is_reachable(service, req, mapping):
-        raise NotFound(f"no instance {uuid}")
-    check_feature(service.watch, POWER)
     wanted: WantedRebuild = req.body
     key = req.idempotency_key
-    asked = await request_rebuild(
-        service.conductor.context,
-        instance=uuid,
-        image=None if wanted.image is None else Image(**msgspec.structs.asdict(wanted.image)),
-        word=str(uuids.uuid4()) if key is None else key.uuid(f"rebuild/{key.request}"),
-        by=requester_of(req),
-    )
-    if isinstance(asked, ChangeRefused):
-        raise Conflict(asked.reason)
-    shown = None if asked is None else await service.instances.find(uuid)
-    if shown is None:
-        raise NotFound(f"no instance {uuid} in a cell")
-    return shown
+
+    async def ask() -> Instance | ChangeRefused | None:
+        return await request_rebuild(
+            service.conductor.context,
+            instance=uuid,
+            image=None if wanted.image is None else Image(**msgspec.structs.asdict(wanted.image)),
+            word=str(uuids.uuid4()) if key is None else key.uuid(f"rebuild/{key.request}"),
+            by=requester_of(req),
+        )
+
+    return await change_instance(service, req, uuid, ask)
 
 
 REBUILD_RULES: Final = {"conductor:instances:rebuild": PROJECT_WRITER}

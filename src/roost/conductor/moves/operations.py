@@ -8,9 +8,10 @@ import msgspec
 
 from roost.conductor.hosts.operations import HOSTS
 from roost.conductor.hosts.registry import HostRegistry
-from roost.conductor.hosts.watch import ServiceWatch, check_feature, held_back_by
-from roost.conductor.instances.operations import ALL_PROJECTS, ShowsInstances, is_reachable
+from roost.conductor.hosts.watch import check_feature, held_back_by
+from roost.conductor.instances.operations import ALL_PROJECTS, is_reachable
 from roost.conductor.instances.operations import PATH as INSTANCES
+from roost.conductor.instances.power import ChangesInstances
 from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
 from roost.conductor.moves.types import (
     DescribedMove,
@@ -29,13 +30,11 @@ from roost.conductor.moves.types import (
 from roost.conductor.moves.views import MoveViews
 from roost.conductor.neighbours import Neighbours
 from roost.conductor.requester import owner_of, requester_of
-from roost.conductor.super_conductor import SuperConductor
 from roost.model.move import ARRIVING, LIVE, DeathProof, Move, MoveKind, MoveRefused, needed_feature
 from roost.model.request import RequestGroup
 from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES
 from roost.model.spec import Flavor
 from roost.state.api_database.host_mappings import NoSuchHost
-from roost.state.api_database.request_reads import Requests
 from roost.state.cell_database.instance_search import search_instances
 from roost.state.cell_database.moves import read_steps
 from roost.web.errors import BadRequest, Conflict, NotFound
@@ -46,23 +45,14 @@ from roost.web.query import Query
 from roost.web.request import Request, Response
 
 
-class MoveService(ShowsInstances, Protocol):
+class MoveService(ChangesInstances, Protocol):
     """The part of the conductor's service that the handlers need."""
-
-    @property
-    def conductor(self) -> SuperConductor: ...
-
-    @property
-    def requests(self) -> Requests: ...
 
     @property
     def moves(self) -> MoveViews: ...
 
     @property
     def hosts(self) -> HostRegistry: ...
-
-    @property
-    def watch(self) -> ServiceWatch: ...
 
     @property
     def neighbours(self) -> Neighbours: ...

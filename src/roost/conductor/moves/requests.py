@@ -6,15 +6,14 @@ request in the API database that is handed to the cell later: its instance canno
 
 from collections.abc import Collection
 
+from roost.conductor.instances.instance_cell import cell_of
 from roost.model.instance import Requester
 from roost.model.move import ARRIVING, DeathProof, Move, MoveKind, MoveRefused
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestSpec
 from roost.process.context import Context
 from roost.records.redact import without_secrets
-from roost.state.api_database.mappings import find_mappings
-from roost.state.api_database.tables import API
-from roost.state.cell_database.move_reports import abort_move
+from roost.state.cell_database.move_ends import abort_move
 from roost.state.cell_database.moves import begin_move, confirm_move, find_moves, revert_move
 from roost.storage import StorageError
 
@@ -42,8 +41,8 @@ async def request_move(
     ``groups`` and ``attached``: see `begin_move`. ``across``: the target may be in another cell. Raises
     `StorageError`.
     """
-    mapping = (await context.read(API, find_mappings((instance,)))).get(instance)
-    if mapping is None or mapping.cell is None or mapping.deleted:
+    cell = await cell_of(context, instance)
+    if cell is None:
         return None
     begin = begin_move(
         uuid=uuid,
@@ -60,7 +59,7 @@ async def request_move(
         attached=attached,
         across=across,
     )
-    return await context.write(f"cell/{mapping.cell}", begin)
+    return await context.write(f"cell/{cell}", begin)
 
 
 def _without_secrets(flavor: Flavor) -> Flavor:

@@ -8,7 +8,7 @@ A plan is a value, made of a value: without I/O, clock or chance. Only ``plans``
     plan         the types: hosts, guests and server groups in, waves and moves out
     components   hosts between which no guest can move are planned apart
     bound        the least number of waves, by capacity alone
-    packing      where each guest is and what is free on each host; moves that can be taken back
+    packed_hosts where each guest is and what is free on each host; moves that can be taken back
     wave         one wave: the hosts that are emptied together, and the targets of their guests
     planner      the waves of a fleet
     obstacles    why a host cannot be emptied, in words

@@ -3,7 +3,7 @@
 import numpy as np
 
 from roost.fleet.columns import Bools, Rows
-from roost.scheduler.maintenance.packing import Packing
+from roost.scheduler.maintenance.packed_hosts import Packing
 from roost.scheduler.maintenance.plan import HostLeftOut
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from roost.scheduler.maintenance.bound import WaveBound, by_number, least_waves
 from roost.scheduler.maintenance.components import components_of
 from roost.scheduler.maintenance.obstacles import fixed_obstacle, present_obstacle
-from roost.scheduler.maintenance.packing import Packing
+from roost.scheduler.maintenance.packed_hosts import Packing
 from roost.scheduler.maintenance.plan import (
     FleetToMaintain,
     HostLeftOut,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.fleet.columns import Bools, Float64, Rows
-from roost.scheduler.maintenance.packing import JournalEntry, Packing, VirtualGuest
+from roost.scheduler.maintenance.packed_hosts import JournalEntry, Packing, VirtualGuest
 
 TRIES = 8
 """Times that a wave is packed with a larger reserve, before it is tried with fewer hosts."""

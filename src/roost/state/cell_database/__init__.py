@@ -21,7 +21,8 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     residents       the instances of some hosts that may move
     move_changes    statements of which transactions of moves are made; moves of instances that end
     move_limits     limits of moves at once, and the moves that may begin
-    move_reports    reports of hosts on moves, and their time limits
+    move_reports    reports of hosts on moves
+    move_ends       attempts of moves that others than hosts end: time limits, aborts, hosts given up
     move_orders     the work of hosts by moves
     move_halves     halves of moves to other cells of which the cell has no row of the instance
     leaving_halves  the half in the source's cell, as a super conductor takes it on

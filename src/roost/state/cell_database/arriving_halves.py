@@ -27,9 +27,9 @@ from roost.model.move import (
 )
 from roost.state.cell_database.arrivals import raise_fences, uuids_here
 from roost.state.cell_database.move_changes import MOVE, enter, locked_instance
+from roost.state.cell_database.move_ends import end_arrival
 from roost.state.cell_database.move_halves import locked_fence
 from roost.state.cell_database.move_limits import MoveLimits, has_room, may_have_target
-from roost.state.cell_database.move_reports import end_arrival
 from roost.state.cell_database.move_rows import NAMED_MOVES, carried_text, move_of, move_row
 from roost.state.cell_database.nodes import find_disk_store
 from roost.state.cell_database.rows import selection_text, spec_text

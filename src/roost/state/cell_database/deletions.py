@@ -31,8 +31,8 @@ from roost.state.cell_database.building import UNDER_WAY, fail_attempts, recorde
 from roost.state.cell_database.history import NEW_LINE, keep_histories, line, with_line
 from roost.state.cell_database.host_work import acknowledge, give_orders
 from roost.state.cell_database.move_changes import end_moves_of, send_back
+from roost.state.cell_database.move_ends import fail_targets_on
 from roost.state.cell_database.move_halves import end_halves_of, leave_to_targets
-from roost.state.cell_database.move_reports import fail_targets_on
 from roost.state.cell_database.rows import PRESENT, Row
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import build_attempts, instances

@@ -1,0 +1,266 @@
+"""The ends of attempts of moves by others than their hosts: time limits, aborts, hosts that are given up.
+
+The hosts of an attempt that ends so are ordered to destroy what they have of it.
+"""
+
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model import record
+from roost.model.instance import AttemptKey, DestroyOrder
+from roost.model.move import (
+    ARRIVING,
+    CANCELLING,
+    CLEANING,
+    CONTINUING,
+    DISCARDING,
+    FAILED_MOVE,
+    FREEING,
+    LANDING,
+    LEAVING,
+    OFF,
+    ON_TARGET,
+    REFUSED,
+    REQUESTED,
+    RESTARTING,
+    RESUMING,
+    RETRYING,
+    RETURNING,
+    REVERTED,
+    RUNS,
+    SEEKING,
+    SENDING,
+    STARTING,
+    STOPPING,
+    SWITCHED,
+    SWITCHING,
+    UNCONFIRMED,
+    Move,
+    MoveRefused,
+    TargetFailure,
+)
+from roost.model.record import Attempt
+from roost.state.cell_database.host_work import give_orders
+from roost.state.cell_database.move_changes import (
+    MOVE,
+    end_of_target,
+    enter,
+    keep_end,
+    locked_instance,
+    locked_move,
+    way_back,
+)
+from roost.state.cell_database.move_halves import locked_half
+from roost.state.cell_database.move_rows import MOVES, carried_text, move_of
+from roost.state.cell_database.moves import find_moves
+from roost.state.cell_database.tables import moves
+from roost.storage import entering, one_of_constants, transaction
+
+NOT_CONFIRMED = "the target has not asked within its time whether it may start the guest"
+
+TIMED_OUT = "TimedOut"
+"""The code of an attempt that took too long."""
+
+TOO_LONG = "the guest has not gone over within the time limit"
+
+NOT_STOPPED = "the source has not stopped its guest within the time limit"
+
+
+@transaction
+def targets_unconfirmed(connection: Connection) -> dict[AttemptKey, tuple[float, ...]]:
+    """Return the attempts of moves that were not told to start their guest, and those that wait for one.
+
+    Those that are to be sent to another cell have the time at which that was known to have no room.
+    """
+    return {
+        AttemptKey(row.instance_uuid, row.target_attempt): (row.changed_at,) if row.state == SENDING else ()
+        for row in connection.execute(_UNCONFIRMED)
+    }
+
+
+_UNCONFIRMED = sa.select(
+    moves.c.instance_uuid, moves.c.target_attempt, moves.c.state, moves.c.changed_at
+).where(one_of_constants(moves.c.state, (SENDING, *UNCONFIRMED, SWITCHING)))
+
+
+@entering(MOVE)
+def fail_targets(connection: Connection, keys: tuple[AttemptKey, ...], at: float) -> list[Attempt]:
+    """End attempts of moves that have taken too long; returns their ends for the records.
+
+    Their hosts are ordered to destroy what they have. A source that has not stopped its guest in time ends
+    the move: another target would wait for it as well. A source whose guest goes over is told to end that.
+    """
+    ended = []
+    for key in keys:
+        move = locked_at(connection, key.instance, key.attempt)
+        if move is None or key.attempt == move.source.attempt:
+            continue
+        if move.state == SWITCHING:
+            enter(connection, move, CANCELLING, at, reason=TOO_LONG)
+        if move.state not in (SENDING, *UNCONFIRMED):
+            continue
+        if move.side == LEAVING:
+            # The guest rests, and the other hosts to be tried are in the same cell.
+            assert move.target is not None
+            there = move.target.selection.cell
+            waits, reason = move.at_source not in (RUNS, OFF), f"cell {there} has not answered in time"
+            if move.state == STOPPING:
+                reason = NOT_STOPPED
+        else:
+            waits = move.state == STOPPING
+            reason = NOT_STOPPED if waits else NOT_CONFIRMED
+        fail_target(connection, move, reason, TIMED_OUT, at, orders=True, retryable=not waits)
+        ended.append(end_of_target(move, record.FAILED, at, reason))
+    return ended
+
+
+class AbortedMove(msgspec.Struct, frozen=True):
+    """A move that was aborted, as it is then. ``ended``: the end of its attempt, for the records."""
+
+    move: Move
+    ended: Attempt | None = None
+
+
+@entering(MOVE)
+def abort_move(connection: Connection, uuid: str, reason: str, at: float) -> AbortedMove | MoveRefused | None:
+    """Abort a move: its instance stays on the source. None: the cell has no such move.
+
+    A target that was told to start the guest is beyond it: nobody else can know that no guest starts there.
+    A move whose instance stays on the source anyway is returned as it is. So is one whose source is told to
+    keep a guest that may have gone.
+    """
+    move = locked_move(connection, uuid)
+    if move is None:
+        return None
+    ended = None
+    if move.state in (REQUESTED, SEEKING, SENDING, RETRYING):
+        if move.state == SENDING:
+            keep_end(connection, move, reason, record.FAILED, at)
+        enter(connection, move, way_back(move), at, reason=reason)
+    elif move.state in UNCONFIRMED:
+        fail_target(connection, move, reason, None, at, orders=True, retryable=False)
+        ended = end_of_target(move, record.FAILED, at, reason)
+    elif move.state == SWITCHING:
+        enter(connection, move, CANCELLING, at, reason=reason)
+    elif move.state not in (CANCELLING, RESTARTING, RETURNING, FAILED_MOVE):
+        return MoveRefused(_TOO_LATE.get(move.state, f"the move is {move.state}"))
+    return AbortedMove(find_moves((uuid,))(connection)[uuid], ended)
+
+
+_TOO_LATE = {
+    LANDING: "the guest has left the source",
+    STARTING: "the target was told to start the guest; revert the move once the instance runs there",
+    SWITCHED: "the instance runs on the target; revert the move, or confirm it",
+}
+"""By state, why a move cannot be aborted."""
+
+
+def fail_targets_on(connection: Connection, host: str, reason: str, code: str, at: float) -> list[Attempt]:
+    """End the attempts of moves on a host that an operator has given up; returns their ends.
+
+    A move whose source is given up, and whose instance runs elsewhere, goes on without it.
+    """
+    ended = []
+    found = connection.execute(_ON_HOST, {"of_host": host}).scalars().all()
+    for instance in found:
+        move = locked_at(connection, instance)
+        if move is None:
+            continue
+        is_source = move.source.host == host and move.side != ARRIVING
+        is_target = move.target is not None and move.target.host == host and move.side != LEAVING
+        if move.target is not None and is_target and move.state in (SWITCHING, CANCELLING):
+            # The guest may run on: the source says whether it does.
+            give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
+            enter(connection, move, CANCELLING, at, reason=reason)
+        elif is_target and move.state in ON_TARGET:
+            # Without a guest on the source none can go to an alternate.
+            fail_target(connection, move, reason, code, at, orders=True, retryable=move.state != LANDING)
+            ended.append(end_of_target(move, record.FAILED, at, reason))
+        elif is_source and move.state == CLEANING:
+            give_orders([DestroyOrder(instance, move.source.attempt, host)], at)(connection)
+            enter(connection, move, FREEING, at, reason=reason)
+        elif move.target is not None and is_target and move.state == DISCARDING:
+            give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
+            keep_end(connection, move, reason, REVERTED, at)
+            enter(connection, move, FREEING, at, reason=reason)
+        elif is_source and move.state == RESUMING:
+            enter(connection, move, CONTINUING, at, reason=reason, ends_as=None)
+    return ended
+
+
+_ON_HOST = (
+    sa.select(moves.c.instance_uuid)
+    .where(
+        (moves.c.source_host == sa.bindparam("of_host")) | (moves.c.target_host == sa.bindparam("of_host")),
+        one_of_constants(moves.c.state, (*ON_TARGET, CLEANING, DISCARDING, RESUMING)),
+    )
+    .order_by(moves.c.instance_uuid)
+)
+
+
+# Parts
+
+
+def fail_target(
+    connection: Connection,
+    move: Move,
+    reason: str,
+    code: str | None,
+    at: float,
+    *,
+    orders: bool = False,
+    retryable: bool = True,
+    **values: Any,
+) -> None:
+    """End the attempt of a move. ``orders``: the host has not said that nothing of it is left. ``values``:
+    further columns.
+
+    Of a move to another cell each half is ended in its own: the leaving one keeps the end of the attempt, the
+    arriving one orders the host to destroy.
+    """
+    assert move.target is not None
+    if move.side == ARRIVING:
+        end_arrival(connection, move, TargetFailure(reason, code, retryable), at, orders=orders)
+        return
+    keep_end(connection, move, reason, record.FAILED, at, code)
+    if orders and move.side is None:
+        give_orders([DestroyOrder(move.instance, move.target.attempt, move.target.host)], at)(connection)
+    enter(connection, move, RETRYING if retryable else way_back(move), at, reason=reason, **values)
+
+
+def end_arrival(
+    connection: Connection, move: Move, failure: TargetFailure, at: float, *, orders: bool = True
+) -> None:
+    """End the attempt of an arriving half, which is locked. ``orders``: as of `fail_target`."""
+    assert move.target is not None and move.carried is not None
+    if orders:
+        give_orders([DestroyOrder(move.instance, move.target.attempt, move.target.host)], at)(connection)
+    carried = msgspec.structs.replace(move.carried, failure=failure)
+    enter(connection, move, REFUSED, at, reason=failure.reason, carried=carried_text(carried))
+
+
+def locked_at(
+    connection: Connection, instance: str, attempt: int | None = None, host: str | None = None
+) -> Move | None:
+    """Lock an instance and its move that is under way; None if it has none, or none with a place of a host
+    and an attempt."""
+    locked = locked_instance(connection, instance)
+    if locked is None:
+        move = locked_half(connection, instance)
+    else:
+        row = connection.execute(_MOVE, {"key": locked.move}).one_or_none() if locked.move else None
+        move = None if row is None else move_of(row)
+    if move is None:
+        return None
+    places = [place for place in (move.source, move.target) if place is not None]
+    if attempt is not None and not any(
+        place.attempt == attempt and host in (None, place.host) for place in places
+    ):
+        return None
+    return move
+
+
+_MOVE = MOVES.where(moves.c.uuid == sa.bindparam("key")).with_for_update()
