@@ -37,6 +37,9 @@ ROUNDING = 1e-9
 SHELTERS = 32
 """Shelters that were found last, in which further hosts are looked for before they are tried themselves."""
 
+ORDERS = 8
+"""Orders in which the guests of a host are packed on trial, before they are said to have no room."""
+
 
 class WaveSize(NamedTuple):
     """The wanted size of a wave. ``share``: of capacity, as `WaveSearch.share`. ``hosts``: at most."""
@@ -285,18 +288,31 @@ class WaveSearch:
         )
 
     def _shelter(self, guests: Rows, others: Bools) -> Shelter | None:
-        """Return room for the guests of a host on others, packed one by one; None: there is none."""
+        """Return room for the guests of a host on others, packed one by one; None: none was found."""
         packing = self._packing
         mark = len(packing.journal)
-        try:
-            for guest in guests.tolist():
-                target = packing.best(guest, others)
-                if target is None:
-                    return None
-                packing.move(guest, target)
-            return Shelter(guests, np.array([packing.at[guest] for guest in guests], dtype=np.intp))
-        finally:
+        order: list[int] = guests.tolist()
+        for _ in range(ORDERS):
+            left = self._pack_in_order(order, others)
+            found = np.array([packing.at[guest] for guest in guests], dtype=np.intp)
             packing.take_back(mark)
+            if left is None:
+                return Shelter(guests, found)
+            if left == order[0]:
+                return None
+            # The guests before it took the only room that it may have: it comes first.
+            order.remove(left)
+            order.insert(0, left)
+        return None
+
+    def _pack_in_order(self, order: Sequence[int], others: Bools) -> int | None:
+        """Pack guests on others one by one; returns the first that finds no room."""
+        for guest in order:
+            target = self._packing.best(guest, others)
+            if target is None:
+                return guest
+            self._packing.move(guest, target)
+        return None
 
     def _larger(self, kept_for: Sequence[int], host: int) -> list[int]:
         """Return guests of which each is as large as one of both lists, in their order."""
