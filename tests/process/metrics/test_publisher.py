@@ -1,5 +1,6 @@
 """Several processes publish to one folder: numbers of processes, what stays of a dead one, folders."""
 
+import fcntl
 import os
 import select
 import signal
@@ -203,6 +204,25 @@ def test_a_folder_is_private_and_removed_at_the_end(tmp_path: Path, monkeypatch:
     with metrics_folder() as folder:
         assert folder.stat().st_mode & 0o077 == 0
     assert not folder.exists()
+
+
+def test_a_folder_is_not_taken_for_abandoned_while_its_owner_takes_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock, looks = fcntl.flock, list[Path]()
+
+    def look_first(descriptor: int, operation: int) -> None:
+        if not looks:
+            looks.extend(tmp_path.iterdir())
+            with metrics_folder():
+                pass
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", look_first)
+    with metrics_folder() as folder:
+        assert looks == [folder]
+        assert [each.name for each in folder.iterdir()] == ["owner.lock"]
 
 
 def test_a_process_that_starts_during_the_look_takes_the_number_of_a_dead_one(folder: Path) -> None:

@@ -48,13 +48,24 @@ def metrics_folder() -> Iterator[Path]:
     """
     _remove_abandoned()
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    lock = _locked(folder / _OWNER)
-    assert lock is not None, "nobody else knows the name of the folder"
+    lock = _owned(folder)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+def _owned(folder: Path) -> int:
+    """Return an open file descriptor that holds the lock on a new folder.
+
+    The file gets its name only once it is locked: one without a lock says that its owner is dead.
+    """
+    unnamed = folder / f"{_OWNER}.new"
+    lock = _locked(unnamed)
+    assert lock is not None, "nobody else knows the name of the file"
+    unnamed.rename(folder / _OWNER)
+    return lock
 
 
 class ProcessNumber:
@@ -124,7 +135,7 @@ def _remove_abandoned() -> None:
             if about.st_uid != os.geteuid() or not stat.S_ISDIR(about.st_mode):
                 continue
             if not (folder / _OWNER).exists():
-                # Its owner has not made the lock yet, or was killed before it could. It is empty.
+                # Its owner does not have the lock yet, or was killed before. It has nothing in it.
                 continue
             lock = _locked(folder / _OWNER)
             if lock is not None:
