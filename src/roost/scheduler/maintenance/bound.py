@@ -18,9 +18,10 @@ class WaveBound(NamedTuple):
 def least_waves(fleet: FleetToMaintain, emptied: Collection[str]) -> WaveBound:
     """Return the least number of waves in which the hosts ``emptied`` of a component can be emptied.
 
-    For each class: the hosts outside a wave must hold what is in use on hosts that take guests, with a
-    reserve even without any one of them. So the capacity of a wave is at most what is free, less that of the
-    smallest host for the reserve. Packing, filters and server groups may need more waves.
+    For each class: the hosts outside a wave must hold the guests of all hosts that take guests, with a
+    reserve even without any one of them. So the room for guests on the hosts of a wave is at most what is
+    free, less that of the smallest host for the reserve. Packing, filters and server groups may need more
+    waves. Hosts that have no reserve before a wave either may let it be larger.
     """
     if not emptied:
         return WaveBound(0, "no host is to be emptied")
@@ -30,10 +31,12 @@ def least_waves(fleet: FleetToMaintain, emptied: Collection[str]) -> WaveBound:
     taking = {host.name: host for host in fleet.hosts if host.takes_guests}
     tightness = 0.0
     for resource_class in sorted({name for guest in fleet.guests for name in guest.amounts}):
-        whole = {name: host.capacity.get(resource_class, 0) for name, host in taking.items()}
-        used = sum(host.taken.get(resource_class, 0) for host in taking.values())
-        used += sum(guest.amounts.get(resource_class, 0) for guest in fleet.guests if guest.host in taking)
-        free = sum(whole.values()) - used
+        used = Counter[str]()
+        for guest in fleet.guests:
+            used[guest.host] += guest.amounts.get(resource_class, 0)
+        # What is taken stays where it is. A host that is overfull holds more than it has room for.
+        whole = {name: max(host.room(resource_class), used[name]) for name, host in taking.items()}
+        free = sum(whole.values()) - sum(used[name] for name in taking)
         if fleet.reserve:
             free -= min(whole.values(), default=0)
         of_waves = sorted(whole[name] for name in emptied if name in whole)

@@ -25,6 +25,10 @@ class HostToMaintain(msgspec.Struct, frozen=True, gc=False):
     selected: bool = True
     takes_guests: bool = True
 
+    def room(self, resource_class: str) -> int:
+        """Return what guests may hold of a resource class in all."""
+        return self.capacity.get(resource_class, 0) - self.taken.get(resource_class, 0)
+
 
 class GuestToMove(msgspec.Struct, frozen=True, gc=False):
     """A guest on a host. ``amounts``: what it claims on each host.
@@ -91,8 +95,8 @@ class HostLeftOut(msgspec.Struct, frozen=True):
 class MaintenancePlan(msgspec.Struct, frozen=True):
     """The waves, one after another: the guests of a wave start where those before it have put them.
 
-    ``least_waves``: no plan for the hosts that are not left out has fewer, by capacity alone. ``bound``: the
-    reason, in words.
+    ``least_waves``: no plan for the hosts that are not left out has fewer, by capacity alone, if no host is
+    unsheltered. ``bound``: the reason, in words.
     """
 
     waves: tuple[Wave, ...]
