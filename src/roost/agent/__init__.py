@@ -9,6 +9,8 @@ host_session         the states of an agent as a table, and its sessions from op
 workload             orders under way on a host
 live_moves           the part of both hosts in a guest that moves while it runs
 unstored_results     results of orders that the cell has not stored yet
+fence                stops all guests of a host that has not heard of its cell for long
+watchdog             the watchdog device of a machine, which resets it if the agent cannot
 outbox               results on their way to the cell
 node_providers       reports the providers of all nodes of a host
 provider_report      brings placement in line with the tree that the driver wants

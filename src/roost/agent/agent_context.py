@@ -1,10 +1,12 @@
-"""The context of a host's agent: a process with its cell's endpoint, its driver and its durable state."""
+"""The context of a host's agent: a process with its cell's endpoint, its driver, its durable state and, if it
+has one, the watchdog of its machine."""
 
 from typing import Any, Protocol
 
 from roost.agent.driver_calls import DriverCalls
 from roost.agent.persistent_state import AgentState
 from roost.agent.protocol.questions import CellEndpoint
+from roost.agent.watchdog import NoWatchdog, Watchdog
 from roost.process.asyncio_context import AsyncioContext, Transactor
 from roost.process.context import Context
 
@@ -24,15 +26,27 @@ class AgentContext(Context, Protocol):
     def state(self) -> AgentState:
         """The durable state of the agent."""
 
+    @property
+    def watchdog(self) -> Watchdog:
+        """The watchdog of the machine. Used only by fences that are guarded by it."""
+
 
 class AsyncioAgentContext(AsyncioContext):
     """The context of an agent in a process. ``options``: those of `AsyncioContext`."""
 
-    def __init__(self, cell: CellEndpoint, driver: DriverCalls, state: AgentState, **options: Any) -> None:
+    def __init__(
+        self,
+        cell: CellEndpoint,
+        driver: DriverCalls,
+        state: AgentState,
+        watchdog: Watchdog | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(_no_database, **options)
         self.cell = cell
         self.driver = driver
         self.state = state
+        self.watchdog = watchdog or NoWatchdog()
 
 
 def _no_database(name: str) -> Transactor:

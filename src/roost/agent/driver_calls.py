@@ -13,6 +13,7 @@ from roost.agent.drivers import (
     PortDriver,
     SharingDriver,
     StoppingDriver,
+    fencing_driver,
     live_driver,
     stopping_driver,
 )
@@ -86,6 +87,10 @@ class DriverCalls(Protocol):
 
     async def stop(self, instance: str) -> None:
         """Stop the guest of an instance. Raises `CannotStopGuests`, `NoSuchGuest`."""
+
+    async def power_off(self, instance: str) -> None:
+        """Stop the guest of an instance at once, without anything from outside the host. Raises
+        `CannotStopGuests`, `NoSuchGuest`."""
 
     async def start_again(self, instance: Instance, over: int = 0) -> None:
         """Start the stopped guest of an instance. ``over``: see `StartGuest`.
@@ -221,6 +226,10 @@ class DriverService:
     async def stop(self, instance: str) -> None:
         """Stop the guest of an instance."""
         await stopping_driver(self._driver).stop(instance)
+
+    async def power_off(self, instance: str) -> None:
+        """Stop the guest of an instance at once."""
+        await fencing_driver(self._driver).power_off(instance)
 
     async def start_again(self, instance: Instance, over: int = 0) -> None:
         """Start the stopped guest of an instance."""

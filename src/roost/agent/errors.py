@@ -5,6 +5,7 @@ ComputeError
 ├── BuildEnded          a build was ended because its instance is to be destroyed
 ├── CannotStopGuests    the driver of a host stops no guests, or not this one
 ├── NoSuchGuest         a driver is to stop or start a guest that it does not have
+├── HostFenced          a guest is not started, as the host has not heard of its cell for long
 ├── NotMigrated         a guest has not left its host: it runs on there
 ├── BadProviderName     a provider has a name or aggregate that cannot be stored
 ├── ProviderConfigConflict  a file configures an inventory that the driver reports itself, or twice
@@ -50,6 +51,10 @@ class CannotStopGuests(ComputeError):
 
 class NoSuchGuest(ComputeError):
     """A driver is to stop or start a guest of an attempt that it does not have."""
+
+
+class HostFenced(ComputeError):
+    """A guest is not started, as the cell was not heard for the time of the host's fence."""
 
 
 class NotMigrated(ComputeError):

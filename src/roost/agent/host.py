@@ -2,18 +2,22 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from roost.agent.agent_context import AgentContext
 from roost.agent.errors import StateUnusable
+from roost.agent.fence import AgentFence
 from roost.agent.host_session import NOT_KEPT, TAKEN_BACK, HostSession, HostSessions
 from roost.agent.node_providers import NodeProviders
 from roost.agent.node_reports import SentReports, node_reports, read_facts, read_guests
-from roost.agent.options import AgentTimes
+from roost.agent.options import POLLS_OF_FENCE, AgentTimes
 from roost.agent.outbox import Outbox
 from roost.agent.protocol.errors import AgentProtocolError, CellTakenBack, LateMessage, SessionLost
 from roost.agent.protocol.questions import Confirm, Poll, RenewToken
 from roost.agent.protocol.types import Build, Guest, Polled, ReceiveGuest, SessionKey, StartGuest, digest_of
 from roost.agent.troubles import Troubles
 from roost.agent.workload import AgentWorkload
+from roost.model.fence import Fence
 from roost.model.service_version import SERVICE_VERSION
 from roost.process.metrics import catalogue as metrics
 
@@ -31,7 +35,13 @@ class HostAgent:
     """
 
     def __init__(
-        self, context: AgentContext, host: str, *, times: AgentTimes | None = None, enabled: bool = True
+        self,
+        context: AgentContext,
+        host: str,
+        *,
+        times: AgentTimes | None = None,
+        enabled: bool = True,
+        fence: Fence | None = None,
     ) -> None:
         self._context = context
         self.host = host
@@ -40,10 +50,17 @@ class HostAgent:
         self._times = times or AgentTimes()
         self._topic = f"agent/{host}"
         self._troubles = Troubles(context, host)
-        self._sessions = HostSessions(context, host, self._times, self._troubles)
+        if fence is not None:
+            poll = min(self._times.poll, fence.seconds / POLLS_OF_FENCE)
+            self._times = msgspec.structs.replace(self._times, poll=poll)
+        self._sessions = HostSessions(context, host, self._times, self._troubles, fence)
         self._work = AgentWorkload(
             context, host, self._topic, self._confirmation, self._times.start, self._times.retry
         )
+        self.fence: AgentFence | None = None
+        if fence is not None:
+            self.fence = AgentFence(context, host, fence, self._work, self._troubles)
+            self._work.may_start, self._work.settled = self.fence.may_start, self.fence.settle
         self._outbox = Outbox(context, self._work, self._topic, self._times.gather)
         self._reports = SentReports(self._times.health, self._times.refresh)
         self.providers = NodeProviders(context, host, self._times.refresh, self._troubles, self._work)
@@ -51,6 +68,10 @@ class HostAgent:
     async def run(self) -> None:
         """Serve the host for ever. Raises `StateUnusable` if its state cannot be used at the start."""
         await self._sessions.load()
+        if self.fence is not None:
+            # In force before the cell is told of it.
+            await self.fence.load()
+            self._context.start(f"{self._topic}/fence", self.fence.run())
         await self._open()
         self._context.start(f"{self._topic}/providers", self._keep_reporting())
         self._context.start(f"{self._topic}/results", self._keep_sending())
@@ -98,7 +119,14 @@ class HostAgent:
 
     async def _open(self) -> None:
         """Open a session, in which the cell has had nothing yet; repeat it until the cell grants one."""
+        # The cell may have the session since the first of several requests.
+        asked = self._context.monotonic()
         await self._sessions.open()
+        if self.fence is not None:
+            await self.fence.answered(asked)
+        else:
+            # The cell does not rely on the fence of an earlier agent any more.
+            await self._context.state.keep_answered(None)
         self._work.unstored.forget(None)
         self._reports.forget()
 
@@ -156,6 +184,7 @@ class HostAgent:
             held=self.held,
             disabled=session.is_disabled,
             service_version=SERVICE_VERSION,
+            fenced=() if self.fence is None or guests is None else self.fence.told(running),
         )
         session.sent.add(poll.counter)
         if wants_orders:
@@ -176,6 +205,9 @@ class HostAgent:
             if wants_orders:
                 self._outbox.waits(None)
         metrics.HEARTBEATS.inc()
+        if self.fence is not None and answer.is_counted:
+            await self.fence.answered(asked)
+            await self.fence.seen(running)
         if self._sessions.current is session:
             await self._take(session, poll, answer, asked)
 

@@ -15,6 +15,7 @@ from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Opening
 from roost.agent.protocol.types import HistoryPosition, Opened, SessionKey
 from roost.agent.troubles import Troubles
+from roost.model.fence import Fence
 from roost.model.instance import LOST, REBUILDS, Instance
 from roost.model.service_version import SERVICE_VERSION
 
@@ -131,10 +132,19 @@ class HostSessions:
 
     ``last``: the last session, which is open in the states that have one. ``kept``: what the state directory
     has, and a newer position of the cell's database. ``kept_at``: monotonic seconds of the last write.
+    ``fence``: the cell is told of it; None: the host has none.
     """
 
-    def __init__(self, context: AgentContext, host: str, times: AgentTimes, troubles: Troubles) -> None:
+    def __init__(
+        self,
+        context: AgentContext,
+        host: str,
+        times: AgentTimes,
+        troubles: Troubles,
+        fence: Fence | None = None,
+    ) -> None:
         self._context = context
+        self._fence = fence
         self._host = host
         self._times = times
         self._troubles = troubles
@@ -173,6 +183,7 @@ class HostSessions:
             previous=previous,
             service_version=SERVICE_VERSION,
             held=self.held,
+            fence=self._fence,
         )
         failures = 0
         while True:

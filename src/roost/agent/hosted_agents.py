@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import structlog
+
 from roost.agent.agent_context import AsyncioAgentContext
 from roost.agent.driver_calls import DriverService
 from roost.agent.drivers import Driver
@@ -15,6 +17,10 @@ from roost.agent.persistent_state import AgentState, MemoryState
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Call, CellEndpoint, Closing
 from roost.agent.provider_config import ProviderConfig
+from roost.agent.watchdog import Watchdog
+from roost.model.fence import Fence
+
+_log = structlog.get_logger()
 
 
 class HostedAgent(NamedTuple):
@@ -28,7 +34,8 @@ class HostedAgents:
     """The agents of one process, each with its own connection to the endpoint of a cell.
 
     ``hosts``: the name of each host, its endpoint, driver and state (None: in memory).
-    ``config``: inventories and traits that operators add to those of the drivers.
+    ``config``: inventories and traits that operators add to those of the drivers. ``fence``: of each host,
+    and ``watchdog`` that of the machine, if it is guarded by one.
     """
 
     def __init__(
@@ -37,15 +44,19 @@ class HostedAgents:
         *,
         times: AgentTimes | None = None,
         config: ProviderConfig | None = None,
+        fence: Fence | None = None,
+        watchdog: Watchdog | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._watchdog = watchdog
         self.agents: dict[str, HostedAgent] = {}
         self._endpoints = {host: endpoint for host, endpoint, _, _ in hosts}
         for host, endpoint, driver, state in hosts:
             context = AsyncioAgentContext(
-                endpoint, DriverService(driver, config), state or MemoryState(), monotonic=monotonic
+                endpoint, DriverService(driver, config), state or MemoryState(), watchdog, monotonic=monotonic
             )
-            self.agents[host] = HostedAgent(HostAgent(context, host, times=times), context)
+            agent = HostAgent(context, host, times=times, fence=fence)
+            self.agents[host] = HostedAgent(agent, context)
 
     async def run(self) -> None:
         """Run all agents until cancelled. Raises the error of one that ends, which none should."""
@@ -57,18 +68,32 @@ class HostedAgents:
             await asyncio.gather(*(context.close() for _, context in self.agents.values()))
 
     async def leave(self, seconds: float = 2.0) -> None:
-        """Close the sessions at an orderly end, as far as that is possible within ``seconds``."""
+        """Close the sessions at an orderly end, as far as that is possible within ``seconds``.
 
-        async def close(agent: HostAgent, ask: Callable[[Call[Any]], Awaitable[Any]]) -> None:
+        Only then does a fence end: the cell relies on that of a session that was not closed, so the watchdog
+        stays armed, and the next agent of the host counts on from the last answer.
+        """
+
+        async def close(hosted: HostedAgent, ask: Callable[[Call[Any]], Awaitable[Any]]) -> bool:
             # A session that cannot be closed gets no more polls, and is free after a while.
             with suppress(AgentProtocolError, TimeoutError):
-                if agent.session is not None:
+                if hosted.agent.session is not None:
                     async with asyncio.timeout(seconds):
-                        await ask(Closing(agent.session))
+                        await ask(Closing(hosted.agent.session))
+                    await hosted.context.state.keep_answered(None)
+                    return True
+            return False
 
-        await asyncio.gather(
-            *(close(hosted.agent, self._endpoints[host].ask) for host, hosted in self.agents.items())
+        closed = await asyncio.gather(
+            *(close(hosted, self._endpoints[host].ask) for host, hosted in self.agents.items())
         )
+        if self._watchdog is None:
+            return
+        if all(closed):
+            self._watchdog.disarm()
+        else:
+            _log.error("the session is not closed: the watchdog resets the machine unless an agent starts")
+            self._watchdog.leave()
 
     async def started(self) -> None:
         """Wait until the first poll and the first report of each host have ended, with success or not."""

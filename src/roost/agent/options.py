@@ -1,5 +1,6 @@
 """The options of agents: group ``agent``, and what all processes have."""
 
+from roost.model.fence import Fence
 from roost.process.logs import LogOptions
 from roost.process.options import OptionStruct, option
 from roost.process.tracing import TracingOptions
@@ -67,6 +68,53 @@ class AgentTimes(OptionStruct, frozen=True, kw_only=True, group="agent"):
         return min(doubled, self.longest_retry)
 
 
+def _fence_seconds(seconds: float) -> float:
+    if seconds and seconds < LEAST_FENCE_SECONDS:
+        raise ValueError(f"a fence needs {LEAST_FENCE_SECONDS:g} seconds or more, as an answer may be lost")
+    return seconds
+
+
+LEAST_FENCE_SECONDS = 20.0
+"""The shortest time of a fence."""
+
+POLLS_OF_FENCE = 6
+"""A poll waits for this part of the time of a fence at most: several may then be lost."""
+
+
+class FenceOptions(OptionStruct, frozen=True, kw_only=True, group="agent"):
+    """The options of the fence of a host (`roost.agent.fence`)."""
+
+    seconds: float = option(
+        0.0,
+        name="fence_seconds",
+        parse=_fence_seconds,
+        min=0.0,
+        help="Without an answer of its cell for so many seconds, the agent stops all guests of the host, so "
+        "that the cell may have them run elsewhere. Longer than an outage of the cell's database that its "
+        "hosts are to survive. 0: never.",
+    )
+    stop_seconds: float = option(
+        60.0,
+        name="fence_stop_seconds",
+        min=4.0,
+        help="The time in which the guests are stopped then. The watchdog resets the machine after half of "
+        "it, so that they are also if the driver does not stop them.",
+    )
+    watchdog: str | None = option(
+        None,
+        name="fence_watchdog",
+        help="The watchdog device of the machine, such as /dev/watchdog. Without it an agent that has ended "
+        "or stands still stops nothing, and conductors do not rely on its fence by default.",
+    )
+
+    @property
+    def fence(self) -> Fence | None:
+        """The fence as the cell is told of it; None: there is none."""
+        if not self.seconds:
+            return None
+        return Fence(self.seconds, self.stop_seconds, guarded=self.watchdog is not None)
+
+
 class AgentOptions(OptionStruct, frozen=True, group="agent"):
     """The options of a process of agents."""
 
@@ -81,5 +129,6 @@ class AgentOptions(OptionStruct, frozen=True, group="agent"):
         "providers beside those of the driver. They are read at the start.",
     )
     times: AgentTimes = AgentTimes()
+    fence: FenceOptions = FenceOptions()
     logs: LogOptions = LogOptions()
     tracing: TracingOptions = TracingOptions()

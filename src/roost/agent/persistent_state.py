@@ -20,6 +20,8 @@ T = TypeVar("T")
 SESSION = "session.json"
 TOKENS = "tokens.json"
 GIVEN = "given.json"
+ANSWERED = "answered.json"
+FENCED = "fenced.json"
 LOCK = "lock"
 
 KEPT_TOKENS = 2
@@ -42,6 +44,13 @@ class KeptSession(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: dict[str, str] = {}
 
 
+class KeptAnswer(msgspec.Struct, frozen=True):
+    """When the cell was heard: monotonic seconds, in the run of the machine with an id."""
+
+    boot: str
+    at: float
+
+
 class AgentState(Protocol):
     """The durable state of an agent: a directory, or memory. Each call raises `StateUnusable`."""
 
@@ -60,6 +69,21 @@ class AgentState(Protocol):
     async def keep_token(self, token: str) -> None:
         """Keep a new token of the host, and the one before."""
 
+    async def load_answered(self) -> float | None:
+        """Return the monotonic seconds that were kept last; None: none since the start of the machine."""
+
+    async def keep_answered(self, at: float | None) -> None:
+        """Keep monotonic seconds of the machine beyond the end of the agent; None: forget them.
+
+        They need not outlive the machine.
+        """
+
+    async def load_fenced(self) -> dict[str, int]:
+        """Return the guests that a fence has stopped: instance -> attempt."""
+
+    async def keep_fenced(self, guests: dict[str, int]) -> None:
+        """Keep the guests that a fence has stopped, durably."""
+
 
 class MemoryState:
     """The state of a host that is simulated in one process, in memory."""
@@ -68,6 +92,8 @@ class MemoryState:
         self.session = KeptSession()
         self.applied: dict[str, Applied] = {}
         self.tokens: tuple[str, ...] = ()
+        self.answered: float | None = None
+        self.fenced: dict[str, int] = {}
 
     async def load_session(self) -> KeptSession:
         """Return the session that was kept last."""
@@ -88,6 +114,22 @@ class MemoryState:
     async def keep_token(self, token: str) -> None:
         """Keep a new token of the host, and the one before."""
         self.tokens = (token, *self.tokens)[:KEPT_TOKENS]
+
+    async def load_answered(self) -> float | None:
+        """Return the monotonic seconds that were kept last."""
+        return self.answered
+
+    async def keep_answered(self, at: float | None) -> None:
+        """Keep monotonic seconds of the machine."""
+        self.answered = at
+
+    async def load_fenced(self) -> dict[str, int]:
+        """Return the guests that a fence has stopped."""
+        return dict(self.fenced)
+
+    async def keep_fenced(self, guests: dict[str, int]) -> None:
+        """Keep the guests that a fence has stopped."""
+        self.fenced = guests
 
 
 class StateDirectory:
@@ -147,6 +189,36 @@ class StateDirectory:
         self._keep(TOKENS, tokens)
         self.tokens = tokens
 
+    async def load_answered(self) -> float | None:
+        """Return the monotonic seconds that were kept last in this run of the machine.
+
+        Raises `StateUnusable`.
+        """
+        kept: KeptAnswer | None = self._load(ANSWERED, KeptAnswer, _no_answer)
+        return kept.at if kept is not None and kept.boot == boot_id() else None
+
+    async def keep_answered(self, at: float | None) -> None:
+        """Keep monotonic seconds of the machine. Raises `StateUnusable`."""
+        path = self._directory / ANSWERED
+        try:
+            if at is None:
+                path.unlink(missing_ok=True)
+            else:
+                # Not durably: it is of no use after the end of the machine.
+                fresh = path.with_name(f".{ANSWERED}.new")
+                fresh.write_bytes(msgspec.json.encode(KeptAnswer(boot_id(), at)))
+                fresh.replace(path)
+        except OSError as error:
+            raise StateUnusable(f"{path} cannot be written: {error}") from error
+
+    async def load_fenced(self) -> dict[str, int]:
+        """Return the guests that a fence has stopped. Raises `StateUnusable`."""
+        return self._load(FENCED, dict[str, int], dict)
+
+    async def keep_fenced(self, guests: dict[str, int]) -> None:
+        """Keep the guests that a fence has stopped. Raises `StateUnusable`."""
+        self._keep(FENCED, guests)
+
     def take_given(self, token: str) -> None:
         """Take a token from an operator. One that differs from that of the last start is tried first.
 
@@ -192,6 +264,22 @@ def accept(directory: Path) -> None:
         state.keep_accepted(session)
     finally:
         state.close()
+
+
+def boot_id() -> str:
+    """Return the id of this run of the machine: its monotonic clock begins anew with each. Raises
+    `StateUnusable`."""
+    try:
+        return _BOOT.read_text().strip()
+    except OSError as error:
+        raise StateUnusable(f"{_BOOT} cannot be read: {error}") from error
+
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def _no_answer() -> None:
+    return None
 
 
 def _file_of(node: str) -> str:

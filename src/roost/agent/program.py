@@ -10,15 +10,18 @@ from pathlib import Path
 
 import msgspec
 
+from roost.agent.drivers import Driver, power_off_seconds
 from roost.agent.drivers.driver_loader import load_driver
 from roost.agent.hosted_agents import HostedAgents
 from roost.agent.neighbours.attaching_driver import AttachingDriver
 from roost.agent.neighbours.options import configured_neighbours
-from roost.agent.options import AgentOptions
+from roost.agent.options import AgentOptions, FenceOptions
 from roost.agent.persistent_state import StateDirectory
 from roost.agent.protocol.client import HttpEndpoint, tls_context
 from roost.agent.provider_config import read_provider_config
+from roost.agent.watchdog import DeviceWatchdog
 from roost.model.errors import OperatorError
+from roost.model.fence import Fence
 from roost.process.option_source import Source
 
 FILES_OF_A_HOST = 8
@@ -95,7 +98,11 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
             if near := neighbours.of(host):
                 driver = AttachingDriver(driver, near, directory)
             hosts.append((host, endpoint, driver, state))
-        hosting = HostedAgents(hosts, times=options.times, config=config)
+        fence, watchdog = options.fence.fence, None
+        if fence is not None:
+            check_fence(fence, [driver for _, _, driver, _ in hosts])
+            watchdog = _watchdog(options.fence, fence)
+        hosting = HostedAgents(hosts, times=options.times, config=config, fence=fence, watchdog=watchdog)
         running = asyncio.create_task(hosting.run())
         starting = asyncio.create_task(_announce(hosting, on_ready))
         stopping = asyncio.create_task(stop.wait())
@@ -109,6 +116,31 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         await hosting.leave()
+
+
+def check_fence(fence: Fence, drivers: Sequence[Driver]) -> None:
+    """Raise `OperatorError` for a fence that the drivers of the hosts of a process cannot have."""
+    for driver in drivers:
+        seconds = power_off_seconds(driver)
+        if seconds is None:
+            raise OperatorError(
+                "[agent] fence_seconds is set, and the driver cannot stop all guests of the host by itself "
+                "within a certain time: leave it out"
+            )
+        # The watchdog has half of the time.
+        if seconds > fence.stop_seconds / 2:
+            raise OperatorError(
+                f"[agent] fence_stop_seconds {fence.stop_seconds:g} is too short: the driver needs up to "
+                f"{seconds:g} seconds to stop the guests, so set it to {2 * seconds:g} or more"
+            )
+    if fence.guarded and len(drivers) > 1:
+        raise OperatorError("[agent] fence_watchdog is for the agent of one host, and not for --hosts")
+
+
+def _watchdog(options: FenceOptions, fence: Fence) -> DeviceWatchdog | None:
+    if options.watchdog is None:
+        return None
+    return DeviceWatchdog(Path(options.watchdog), int(fence.stop_seconds / 2))
 
 
 async def _announce(hosting: HostedAgents, on_ready: Callable[[], None]) -> None:

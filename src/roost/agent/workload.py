@@ -6,11 +6,11 @@ end that, outrank the one to build; of these the one from the newer poll counts.
 build or a migration ends it. An order to stop or to start a guest that is still being built fails.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from roost.agent.agent_context import AgentContext
-from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed, CannotStopGuests, NoSuchGuest
+from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed, CannotStopGuests, HostFenced, NoSuchGuest
 from roost.agent.live_moves import LONGEST_PAUSE, LiveMoves
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Confirm
@@ -61,8 +61,13 @@ class AgentWorkload:
 
     ``confirmation``: returns the question whether an attempt at an instance may start; None while no order
     may be carried out. ``start_seconds``: the limit for the start of a guest. ``retry_seconds``: the first
-    pause after a failure.
+    pause after a failure. ``may_start``: whether guests may be started now, and ``settled``: called with each
+    instance whose order was carried out, for a fence (`roost.agent.fence`). ``starting``: the instances whose
+    guests are being started, or may come from other hosts.
     """
+
+    may_start: Callable[[], bool]
+    settled: Callable[[str], Awaitable[None]]
 
     def __init__(
         self,
@@ -82,6 +87,9 @@ class AgentWorkload:
         self._current: dict[str, _Given] = {}
         self._next: dict[str, _Given] = {}
         self._outranked: set[tuple[OrderKind, str, int]] = set()
+        self._starting: set[str] = set()
+        self.may_start = lambda: True
+        self.settled = _nothing
         self._live = LiveMoves(
             context,
             host,
@@ -105,6 +113,19 @@ class AgentWorkload:
         """The instances that are being built."""
         building = Build | ReceiveGuest
         return frozenset(uuid for uuid, each in self._current.items() if isinstance(each.order, building))
+
+    @property
+    def starting(self) -> frozenset[str]:
+        """The instances whose guests are being started, or may come from other hosts."""
+        coming = {uuid for uuid, each in self._current.items() if isinstance(each.order, ReceiveGuest)}
+        return self._starting | coming
+
+    def end_starts(self) -> None:
+        """End the builds whose guests are being started or may come. The cell orders them again."""
+        for instance in sorted(self.starting):
+            given = self._current.get(instance)
+            if given is not None and isinstance(given.order, Build | ReceiveGuest):
+                self._context.start(f"{self._topic}/{instance}/end", self._end_build(given))
 
     def known(self, kind: OrderKind) -> tuple[Key, ...]:
         """Return the orders of a kind that the cell need not send again."""
@@ -181,6 +202,7 @@ class AgentWorkload:
                     # The cell must not take for the state of the guest what the next order changes at once.
                     if instance not in self._next:
                         self.unstored.switched(order, failure)
+            await self.settled(instance)
             self.took = self._context.monotonic() - began
             following = self._next.pop(instance, None)
             if following is None:
@@ -217,6 +239,10 @@ class AgentWorkload:
                 return await self._context.within(left, self._switch_once(order))
             except (CannotStopGuests, NoSuchGuest) as error:
                 return error_text(error)
+            except HostFenced as error:
+                # The order stands, and the time is not the driver's.
+                failure = error_text(error)
+                deadline = self._context.monotonic() + self._start_seconds
             except TimeoutError:
                 return f"the driver took longer than {self._start_seconds:g} seconds"
             except Exception as error:
@@ -235,7 +261,8 @@ class AgentWorkload:
         if isinstance(order, StopGuest):
             await self._context.driver.stop(instance)
         elif there is None:
-            await self._context.driver.start_again(order.instance, order.over)
+            driver = self._context.driver
+            await self._started(instance, lambda: driver.start_again(order.instance, order.over))
 
     async def _destroy(self, order: Destroy) -> int | None:
         """Destroy an attempt and all before it; returns the attempt of the guest that ran, if any."""
@@ -284,9 +311,13 @@ class AgentWorkload:
         try:
             driver = self._context.driver
             # A guest that is prepared is a stopped one.
-            start = driver.start(order.instance) if order.instance.starts else driver.stop(instance)
-            await self._context.within(self._start_seconds, start)
-        except BuildEnded:
+            last = (
+                self._started(instance, lambda: driver.start(order.instance))
+                if order.instance.starts
+                else driver.stop(instance)
+            )
+            await self._context.within(self._start_seconds, last)
+        except (BuildEnded, HostFenced):
             return None
         except Exception as error:
             failure = self._failure(order, error, self._start_seconds)
@@ -294,6 +325,17 @@ class AgentWorkload:
             await self._destroy(Destroy(instance, attempt, ports=released))
             return failure
         return BuildResult(instance, self._host, attempt)
+
+    async def _started(self, instance: str, start: Callable[[], Awaitable[None]]) -> None:
+        """Start a guest, unless the host is fenced. Raises `HostFenced`."""
+        # Noted first: a fence counts a guest as stopped only if no start is under way.
+        self._starting.add(instance)
+        try:
+            if not self.may_start():
+                raise HostFenced(f"the guest of {instance} is not started before the cell is heard")
+            await start()
+        finally:
+            self._starting.discard(instance)
 
     async def _confirm(self, key: Key, deadline: float) -> bool | None:
         """Return whether the cell still wants an attempt; None if it does not say so before the deadline."""
@@ -353,3 +395,7 @@ def _released_by(order: Order) -> PortsReleased:
     if not isinstance(order, Build):
         return "host"
     return "none" if order.instance.move is not None or order.instance.state in REBUILDS else "host"
+
+
+async def _nothing(instance: str) -> None:
+    """Do nothing with an instance whose order was carried out: the host has no fence."""

@@ -17,6 +17,9 @@ from roost.conductor.audit.rounds import AuditOptions, audit, audit_tenure
 from roost.conductor.backoff import Backoff, CarryOptions
 from roost.conductor.context import AsyncioConductorContext, SchedulerLike, SuperConductorContext
 from roost.conductor.deletions import carry_deletions
+from roost.conductor.evacuation.dead_hosts import DeadHosts
+from roost.conductor.evacuation.fence_command import FenceProcess
+from roost.conductor.evacuation.options import EvacuationOptions
 from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
 from roost.conductor.hosts.watch import ServiceWatch, held_back_by
 from roost.conductor.moves.crossings import Crossings, carry_crossings, step_crossings
@@ -49,9 +52,9 @@ class SuperConductor:
 
     ``api``: the API database. ``cells`` by name, cell0 among them; more may come. ``max_attempts``: hosts
     tried for an instance, the first included. ``history_days``: days for which the history of an instance is
-    kept after its end. ``move_limits``: of moves at once. ``backoff``: how often a request
-    that fails is tried, and after which pauses; an outage of a database or service is waited out. ``sleep``
-    waits for some seconds.
+    kept after its end. ``move_limits``: of moves at once. ``evacuations``: of dead hosts, by themselves.
+    ``backoff``: how often a request that fails is tried, and after which pauses; an outage of a database or
+    service is waited out. ``sleep`` waits for some seconds.
 
     A request that is given up ends in cell0, in error, with the reason. ``failure`` is set to the error of a
     request for which even that failed: it is taken up again by another process, or at the next start.
@@ -73,6 +76,7 @@ class SuperConductor:
         times: LeaseTimes = LeaseTimes(),  # noqa: B008 - it is frozen
         audits: AuditOptions = AuditOptions(),  # noqa: B008 - it is frozen
         move_limits: MoveLimits = MoveLimits(),  # noqa: B008 - it is frozen
+        evacuations: EvacuationOptions = EvacuationOptions(),  # noqa: B008 - it is frozen
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -98,6 +102,11 @@ class SuperConductor:
         self._audits = audits
         self._move_limits = move_limits
         self._retry_times = RetryTimes()
+        self._dead_hosts: DeadHosts | None = None
+        if evacuations.after:
+            command = evacuations.command
+            process = FenceProcess(command, evacuations.command_seconds) if command else None
+            self._dead_hosts = DeadHosts(evacuations, process, name)
         options = CarryOptions(max_attempts=max_attempts, backoff=backoff)
         self._working = RequestWorker(self._context, self._tenure, options)
         self._crossings = Crossings(self._tenure, self._answering, move_limits)
@@ -163,6 +172,10 @@ class SuperConductor:
             watch_audit=lambda: watch_leases(self._context, "api", LEASE, self._auditing.times),
             audit=lambda: audit(self._context, self._auditing, self._audits),
         )
+        if (dead := self._dead_hosts) is not None:
+            self._run_for_ever(
+                evacuate_dead_hosts=lambda: dead.run(self._context, self._answering, self._knows)
+            )
         self._listening.add(asyncio.create_task(self.watch.run()))
         for cell in self.cells.values():
             self._listening.add(asyncio.create_task(self._listen(cell)))

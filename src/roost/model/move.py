@@ -233,20 +233,31 @@ class SessionStamp(msgspec.Struct, frozen=True):
     counter: int
 
 
+ProofKind = Literal["operator", "fence", "command"]
+"""The kinds of proofs that a host is dead."""
+
+BY_OPERATOR: Final = "operator"
+BY_FENCE: Final = "fence"
+BY_COMMAND: Final = "command"
+
+
 class DeathProof(msgspec.Struct, frozen=True):
     """The proof that a host is dead, without which nothing is evacuated: a host that is cut off runs on.
 
-    ``kind``: where it comes from. ``evidence``: of the operator, in words. ``at``: seconds since the epoch.
+    ``kind``: where it comes from: the word of an operator, the fence of the host's agent, or a command by
+    which a conductor had its machine powered off. ``evidence``: in words. ``at``: seconds since the epoch.
     ``stamp``: the session of the host's agent then, which nobody holds, None if it had none. If an agent
     opens it again, the move ends before another guest starts. ``store``: where the disks of the host's guests
-    are, if other hosts have them too.
+    are, if other hosts have them too. ``by``: the operator, or the conductor that has established it; None
+    where an earlier version wrote it.
     """
 
-    kind: Literal["operator"]
+    kind: ProofKind
     evidence: str
     at: float
     stamp: SessionStamp | None = None
     store: str | None = None
+    by: str | None = None
 
 
 class TargetFailure(msgspec.Struct, frozen=True):

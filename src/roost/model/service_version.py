@@ -11,13 +11,14 @@ rolling upgrade a feature stays off until the lowest version of all running proc
     6   ports and accelerators follow instances that move
     7   a move has a row in the cell of its source and in that of its target
     8   guests move while they run
+    9   agents have fences, and hosts that are proved to be dead are evacuated by themselves
 """
 
 from typing import Final
 
 import msgspec
 
-SERVICE_VERSION: Final = 8
+SERVICE_VERSION: Final = 9
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -35,5 +36,6 @@ POWER: Final = Feature("power", 5, "instances are stopped and started")
 ATTACHED_MOVES: Final = Feature("attached-moves", 6, "instances with ports or accelerators move")
 CELL_MOVES: Final = Feature("cell-moves", 7, "instances move to other cells")
 LIVE: Final = Feature("live-moves", 8, "guests move while they run")
-FEATURES: Final = (ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES, CELL_MOVES, LIVE)
+FENCES: Final = Feature("fences", 9, "dead hosts are evacuated by themselves")
+FEATURES: Final = (ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES, CELL_MOVES, LIVE, FENCES)
 """The features that a process of an earlier version would silently ignore."""

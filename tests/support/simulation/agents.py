@@ -13,6 +13,7 @@ from roost.agent.protocol.questions import Call, Confirm
 from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_tree import ProviderTree
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
+from roost.model.fence import Fence
 from roost.model.instance import Instance
 from roost.model.node import YES
 from support.simulation.hosts import FOREIGN, Host
@@ -24,7 +25,7 @@ TIMES = AgentTimes(report=20.0, keep=10.0, longest_retry=8.0, token=float("inf")
 
 
 _SLOW = (
-    *("prepare", "start", "destroy", "stop", "start_again"),
+    *("prepare", "start", "destroy", "stop", "start_again", "power_off"),
     *("receive", "migrate", "end_migration"),
 )
 """The calls of a driver that take time."""
@@ -129,6 +130,11 @@ class DriverService:
         await context.sleep(context.random.choice((0.01, 0.5, 2.0)))
         self._host.stop(instance)
 
+    async def power_off(self, context: SimulatedContext, instance: str) -> None:
+        await context.sleep(context.random.choice((0.01, 0.5, 2.0)))
+        if instance in self._host.guests:
+            self._host.stop(instance)
+
     async def start_again(self, context: SimulatedContext, instance: Instance, over: int) -> None:
         await context.sleep(context.random.choice((0.01, 0.5)))
         self._host.bind(instance.uuid, instance.attempt, over, moves=True)
@@ -211,9 +217,9 @@ async def _answer(endpoint: AgentEndpoint, question: Call[Any], network: Network
         network.defect(f"the endpoint fails with {error!r} at {question!r}", error)
 
 
-def begin_agent(process: Process, host: Host) -> None:
-    """Start the agent of a host."""
-    agent = process.memory["agent"] = HostAgent(process.context, host.name, times=TIMES)
+def begin_agent(process: Process, host: Host, fence: Fence | None = None) -> None:
+    """Start the agent of a host. ``fence``: its own."""
+    agent = process.memory["agent"] = HostAgent(process.context, host.name, times=TIMES, fence=fence)
     process.run("agent", agent.run())
 
 

@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from roost.agent.protocol.questions import Call
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
 from roost.conductor.backoff import CarryOptions
+from roost.conductor.evacuation.dead_hosts import DeadHosts
+from roost.conductor.evacuation.options import EvacuationOptions
 from roost.conductor.history.timeline import actions_of
 from roost.conductor.instances.power import request_power
 from roost.conductor.instances.rebuild import request_rebuild
@@ -41,6 +43,7 @@ from roost.state.leases import Tenure, keep_lease, watch_leases
 from roost.storage import StorageError
 from support.clouds import spec
 from support.simulation.cell_world import ALL, STORM
+from support.simulation.fences import BMC, BmcCommand, BmcService
 from support.simulation.hosts import Host
 from support.simulation.network import Handling
 from support.simulation.placement import FOREIGN
@@ -326,6 +329,9 @@ class CloudWorld(World):
     audits = True
     """Whether the super conductors audit."""
 
+    evacuations: EvacuationOptions | None = None
+    """The options by which the super conductors evacuate dead hosts by themselves."""
+
     drains = False
     """Whether the super conductors move instances away from what an operator drains."""
 
@@ -344,6 +350,9 @@ class CloudWorld(World):
         self.network.services[SCHEDULER].repeats_late = self.doubles_claims
         self.supers = [Process(f"super{number}", self.network, self._begin_super) for number in range(2)]
         self.conductors[:0] = self.supers
+        self.bmcs = BmcService(lambda: self.machines, lambda: self._racks)
+        self.network.services[BMC] = self.bmcs
+        self._racks = Process("racks", self.network, lambda process: None)
         self._user = Process("user", self.network, lambda process: None)
         self._requests = requests
         self._numbers = count()
@@ -363,6 +372,10 @@ class CloudWorld(World):
             ready = empty_subjects(process.context, lambda: self.cells, self.move_limits, lambda _: True)
             process.run("empties", ready)
             process.run("watches drains", watch_drains(process.context, lambda: self.cells))
+        if self.evacuations is not None:
+            dead = DeadHosts(self.evacuations, BmcCommand(process.context), process.name)
+            process.memory["dead hosts"] = dead
+            process.run("evacuates", dead.run(process.context, lambda: self.cells, lambda _: True))
         if not self.audits:
             return
         auditing = audit_tenure(process.name, LEASES)
@@ -412,6 +425,7 @@ class CloudWorld(World):
 
     def plan(self) -> None:
         self._user.start()
+        self._racks.start()
         for number in range(self._requests):
             self._user.run(f"user{number}", self._use(number))
 

@@ -264,6 +264,7 @@ class Host:
     def die(self) -> None:
         """The machine loses its power: its guests are off when it is back."""
         self._note(self.name, "dies")
+        self.state.answered = None
         self.off.update((uuid, attempt) for uuid, attempt in self.guests.items() if uuid != FOREIGN)
         self.guests = {FOREIGN: self.guests[FOREIGN]}
         self.prepared.clear()

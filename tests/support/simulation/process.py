@@ -22,7 +22,7 @@ PENDING = object()
 SCHEDULER, PLACEMENT, PROVIDERS, NAMES = "scheduler", "placement", "providers", "names"
 """The services of conductors and endpoints."""
 
-CELL, DRIVER, STATE = "cell", "driver", "state"
+CELL, DRIVER, STATE, WATCHDOG = "cell", "driver", "state", "watchdog"
 """The services of agents."""
 
 Ended = Callable[[Any, BaseException | None], None]
@@ -32,7 +32,8 @@ class Process:
     """One process. ``begin`` starts its coroutines, at the first start and after each crash.
 
     ``memory`` is lost in a crash. ``services``: those that only this process asks.
-    ``offset``: seconds that its wall clock is off. ``origin``: what its monotonic clock showed at time 0.
+    ``offset``: seconds that its wall clock is off. ``origin``: what its monotonic clock showed at time 0, and
+    ``rate`` how fast that goes.
     """
 
     def __init__(self, name: str, network: "Network", begin: "Callable[[Process], None]") -> None:
@@ -45,6 +46,7 @@ class Process:
         self.life = 0
         self.offset = 0.0
         self.origin = network.random.uniform(0.0, 1e6)
+        self.rate = 1.0
         self.running: dict[Running, None] = {}
         self.memory: dict[str, Any] = {}
         self.services: dict[str, Any] = {}
@@ -142,7 +144,7 @@ class Process:
 
     def monotonic(self) -> float:
         """Its monotonic clock."""
-        return self.origin + self.loop.now
+        return self.origin + self.loop.now * self.rate
 
     def clock(self) -> float:
         """Its wall clock, which may be off."""
@@ -326,7 +328,7 @@ class SimulatedContext:
         self.draw = process.network.draw
         self.wake = process.wake
         self.random = process.network.random
-        for name in (SCHEDULER, PLACEMENT, PROVIDERS, NAMES, CELL, DRIVER, STATE):
+        for name in (SCHEDULER, PLACEMENT, PROVIDERS, NAMES, CELL, DRIVER, STATE, WATCHDOG):
             setattr(self, name, RemoteService(self, name))
 
     def read(self, database: str, work: Work[Any], /) -> Step:

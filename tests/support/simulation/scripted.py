@@ -57,6 +57,7 @@ class Scripted(CloudWorld):
         """The answers to users, in order."""
         self._waiting = waiting
         self._user.start()
+        self._racks.start()
 
     def __enter__(self) -> "Scripted":
         for process in self.processes:

@@ -17,6 +17,7 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, routines_of
 from roost.conductor.cell_work import CellQueue
 from roost.conductor.time_limits import TimeLimits
+from roost.model.fence import Fence
 from roost.model.instance import (
     ACTIVE,
     ASSIGNED,
@@ -52,11 +53,21 @@ from support.simulation.agents import (
     endpoint_of,
 )
 from support.simulation.databases import SimulatedDatabase
+from support.simulation.fences import Machine, WatchdogService
 from support.simulation.hosts import VCPUS, Guests, Host
 from support.simulation.loop import Loop, Stuck
 from support.simulation.network import BrokenPromise, Network
 from support.simulation.placement import SimulatedPlacement
-from support.simulation.process import CELL, DRIVER, PLACEMENT, PROVIDERS, SCHEDULER, STATE, Process
+from support.simulation.process import (
+    CELL,
+    DRIVER,
+    PLACEMENT,
+    PROVIDERS,
+    SCHEDULER,
+    STATE,
+    WATCHDOG,
+    Process,
+)
 from support.simulation.services import PlacementService, ProvidersService, SchedulerService
 from support.simulation.weather import CALM, Weather
 
@@ -132,7 +143,8 @@ class World:
     """One schedule of a kind, from one seed.
 
     ``cells``: the names of those with hosts. ``conductors`` and ``hosts``: so many for each of them.
-    ``vcpus``: those of each host. ``move_limits``: as many moves may be under way at once.
+    ``vcpus``: those of each host. ``move_limits``: as many moves may be under way at once. ``fence``: of each
+    agent. ``watchdog``: whether machines have one, by default if the fence says so.
     """
 
     confirm_hours = 24.0
@@ -149,8 +161,13 @@ class World:
         hosts: int = 3,
         vcpus: int = VCPUS,
         move_limits: MoveLimits = MoveLimits(),  # noqa: B008 - it is frozen
+        fence: Fence | None = None,
+        watchdog: bool | None = None,
     ) -> None:
         self.kind = kind
+        self.fence = fence
+        self.has_watchdogs = fence is not None and fence.guarded if watchdog is None else watchdog
+        self.machines: dict[str, Machine] = {}
         self.random = Random(seed)
         self.faults = faults
         self.cells = tuple(cells)
@@ -203,7 +220,12 @@ class World:
         host.unstoppable = self.kind.unstoppable
         host.breaking = self.kind.breaking
         host.has_tokens = self.faults.tokens
-        process = Process(f"{name}-agent", self.network, lambda process: begin_agent(process, host))
+        process = Process(
+            f"{name}-agent", self.network, lambda process: begin_agent(process, host, self.fence)
+        )
+        machine = self.machines[name] = Machine(host, process)
+        if self.fence is not None and self.has_watchdogs:
+            process.services[WATCHDOG] = WatchdogService(machine, self.fence.stop_seconds / 2)
         process.services[DRIVER] = DriverService(host)
         process.services[STATE] = StateService(host)
         process.services[CELL] = EndpointService(cell, lambda: self.servers[cell], self.faults.confirms)

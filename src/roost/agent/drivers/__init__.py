@@ -258,6 +258,31 @@ class LiveDriver(Protocol):
         """End the migration of a guest; returns when none is under way, whether the guest has gone or not."""
 
 
+@runtime_checkable
+class FencingDriver(Protocol):
+    """Additional members of a `StoppingDriver` that can stop guests whatever the host is cut off from."""
+
+    @property
+    def power_off_seconds(self) -> float | None:
+        """Seconds in which all guests of the host are stopped by `power_off`; None: nobody can tell."""
+
+    async def power_off(self, instance: str) -> None:
+        """Do as `StoppingDriver.stop`, at once and with nothing from outside the host. A guest that is not
+        there is no error."""
+
+
+def power_off_seconds(driver: Driver) -> float | None:
+    """Return the seconds in which a driver can stop all guests of its host; None: nobody can tell."""
+    return driver.power_off_seconds if isinstance(driver, FencingDriver) else None
+
+
+def fencing_driver(driver: Driver) -> FencingDriver:
+    """Return a driver as one that fences its host. Raises `CannotStopGuests` if it cannot."""
+    if not isinstance(driver, FencingDriver) or driver.power_off_seconds is None:
+        raise CannotStopGuests(f"the driver {type(driver).__name__} cannot fence its host")
+    return driver
+
+
 def live_driver(driver: Driver) -> LiveDriver:
     """Return a driver as one whose guests move while they run. Raises `NotMigrated` if they do not."""
     if not isinstance(driver, LiveDriver):

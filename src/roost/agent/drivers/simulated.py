@@ -311,6 +311,14 @@ class SimulatedDriver:
             raise CannotStopGuests(f"the guest of instance {instance} cannot be stopped")
         self._switch(instance, guest, runs=False)
 
+    @property
+    def power_off_seconds(self) -> float | None:
+        return 1.0
+
+    async def power_off(self, instance: str) -> None:
+        if instance in self._guests:
+            await self.stop(instance)
+
     async def start_again(self, instance: Instance) -> None:
         guest = self._guests.get(instance.uuid)
         if guest is None or guest.attempt != instance.attempt:

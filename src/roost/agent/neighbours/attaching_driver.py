@@ -18,7 +18,9 @@ from roost.agent.drivers import (
     PluggingDriver,
     SharingDriver,
     StoppingDriver,
+    fencing_driver,
     live_driver,
+    power_off_seconds,
     stopping_driver,
 )
 from roost.agent.errors import BuildFailed, StateUnusable
@@ -136,6 +138,14 @@ class AttachingDriver:
 
     async def stop(self, instance: str) -> None:
         await stopping_driver(self._driver).stop(instance)
+
+    @property
+    def power_off_seconds(self) -> float | None:
+        return power_off_seconds(self._driver)
+
+    async def power_off(self, instance: str) -> None:
+        # Ports stay bound: the host on which the guest is started again takes them.
+        await fencing_driver(self._driver).power_off(instance)
 
     async def start_again(self, instance: Instance) -> None:
         await self.start_with_ports(instance, 0)

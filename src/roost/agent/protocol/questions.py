@@ -19,6 +19,7 @@ from roost.agent.protocol.types import (
     TreeClaim,
     Written,
 )
+from roost.model.fence import Fence
 from roost.model.instance import BuildResult
 from roost.model.node import NodeReport
 
@@ -44,7 +45,8 @@ class Opening(Call[Opened], frozen=True, kw_only=True):
 
     ``nonce``: a new one; a repeated request has the same. ``previous``: earlier nonces of the agent; the
     agent that has the session gets it again at once. ``held``: the reason why the agent carries out no
-    orders. Raises `SessionTaken`.
+    orders. ``fence``: in force from before the first request; agents before version 9 have none. Raises
+    `SessionTaken`.
     """
 
     host: str
@@ -52,6 +54,7 @@ class Opening(Call[Opened], frozen=True, kw_only=True):
     previous: tuple[str, ...] = ()
     service_version: int = 0
     held: str | None = None
+    fence: Fence | None = None
 
 
 class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
@@ -68,7 +71,8 @@ class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
     only the last one is known. ``held``: the reason why the agent carries out no orders. ``counted``: the
     last poll of the session that the agent knows to be counted; 0: the agent does not check it. ``disabled``:
     whether an operator has disabled the host, as far as the agent knows; the endpoint corrects it at once.
-    ``service_version``: the agent's; version 1 did not send it here.
+    ``service_version``: the agent's; version 1 did not send it here. ``fenced``: guests that the host has
+    stopped by its fence, and that are stopped since; the cell orders which are started again.
 
     Raises `SessionLost`, `CellTakenBack`, `LateMessage`.
     """
@@ -94,6 +98,7 @@ class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
     held: str | None = None
     disabled: bool | None = None
     service_version: int = 1
+    fenced: tuple[Guest, ...] = ()
 
 
 class Confirm(Call[bool | None], frozen=True):

@@ -217,6 +217,7 @@ class AgentEndpoint:
             service_version=opening.service_version,
             at=at,
             is_held=opening.held is not None,
+            fence=opening.fence,
         )
         opened = await self._context.write(self._database, work)
         if opened is None:
@@ -302,6 +303,7 @@ class AgentEndpoint:
         """Store a poll. An empty poll soon after another is not written."""
         host = poll.session.host
         brings = poll.results or poll.destroyed or poll.powered or poll.reports or poll.guests is not None
+        brings = brings or bool(poll.fenced)
         seen = self._seen.get(host)
         is_sign = seen is None or seen.session != poll.session or now - seen.at >= self._times.poll / 4
         if seen is not None and not (brings or is_sign):
@@ -320,6 +322,7 @@ class AgentEndpoint:
             powered=poll.powered,
             reports=tuple(msgspec.structs.replace(each, host=host, cell=self.cell) for each in poll.reports),
             guests=None if poll.guests is None else {each.instance: each.attempt for each in poll.guests},
+            fenced={each.instance: each.attempt for each in poll.fenced},
             at=at,
             cell=self.cell,
             wants_orders=poll.wants_orders,
@@ -375,6 +378,11 @@ class AgentEndpoint:
         if stored.refused:
             values = {**host, "nodes": sorted(stored.refused)}
             self._context.log("a host reports nodes that are another host's", values, "error")
+        if stored.restarted:
+            values = {**host, "instances": stored.restarted}
+            self._context.log(
+                "guests that a host has stopped by its fence are started again", values, "warning"
+            )
         compared = stored.compared
         if compared is None:
             return

@@ -9,8 +9,10 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.errors import CellTakenBack, SessionLost
 from roost.agent.protocol.types import HistoryPosition, SessionKey
+from roost.model.fence import Fence
 from roost.model.instance import ACTIVE, ASSIGNED, ON_ITS_HOST, DestroyOrder, Instance
 from roost.state.cell_database.host_admission import forget_refused, hold_host, release_hosts
+from roost.state.cell_database.host_fences import ToldFence, keep_fences
 from roost.state.cell_database.host_work import SESSION, read_orders, session_name
 from roost.state.cell_database.move_orders import guests_of_moves
 from roost.state.cell_database.move_rows import resting
@@ -79,7 +81,8 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
     """Open the session of a host; None while another agent has it.
 
     ``previous``: nonces that the same agent drew before. ``at``: seconds since the epoch. ``is_held``: the
-    agent carries out no orders; if it does, the host does not wait for an operator any more.
+    agent carries out no orders; if it does, the host does not wait for an operator any more. ``fence``: the
+    agent's; None: it has none.
     """
 
     host: str
@@ -88,6 +91,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
     service_version: int
     at: float
     is_held: bool = False
+    fence: Fence | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -105,6 +109,10 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
         opened = {work.host: lease for work, lease in zip(works, acquired, strict=True) if lease is not None}
         release_hosts([work.host for work in works if work.host in opened and not work.is_held])(connection)
         forget_refused(connection, opened)
+        told = {
+            work.host: ToldFence(opened[work.host].epoch, work.fence) for work in works if work.host in opened
+        }
+        keep_fences(connection, told)
         identity = read_identity(connection)
         expected: defaultdict[str, list[Instance]] = defaultdict(list)
         given: defaultdict[str, list[DestroyOrder]] = defaultdict(list)

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.sessions import SessionGone, TakenBack, counters_of, judged
-from roost.model.instance import DESTROYED, AttemptKey, BuildResult, DestroyOrder, PowerResult
+from roost.model.instance import DESTROYED, POWERING_ON, AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.model.node import NodeReport
 from roost.model.record import Attempt
 from roost.state.cell_database.building import ConfirmAttempt, ReportResults, state_after
@@ -16,6 +16,7 @@ from roost.state.cell_database.deletions import note_destroyed
 from roost.state.cell_database.disabled import HOST_IS_DISABLED
 from roost.state.cell_database.guests import Compared, GuestsReported
 from roost.state.cell_database.host_admission import issue_token
+from roost.state.cell_database.host_fences import start_fenced
 from roost.state.cell_database.host_work import HostWork, session_name, work_of_hosts
 from roost.state.cell_database.move_changes import MOVE
 from roost.state.cell_database.move_orders import work_by_moves
@@ -44,6 +45,7 @@ class PollStored(msgspec.Struct, frozen=True):
     refused: frozenset[str] = frozenset()
     is_counted: bool = True
     is_disabled: bool | None = None
+    restarted: list[str] = []
 
 
 class PollLate(msgspec.Struct, frozen=True):
@@ -57,8 +59,9 @@ NotStored = SessionGone | TakenBack | PollLate
 class StorePoll(msgspec.Struct, frozen=True, kw_only=True):
     """Store a poll, if the agent holds the session, its last poll is counted, and no later one has arrived.
 
-    ``counted``: the last poll of the session that the agent knows to be counted. ``wants_orders``: read the
-    work of the host. ``is_sign``: read whether the cell has a report of the host, and whether it is disabled.
+    ``counted``: the last poll of the session that the agent knows to be counted. ``fenced``: the attempts of
+    guests that the host has stopped by its fence. ``wants_orders``: read the work of the host. ``is_sign``:
+    read whether the cell has a report of the host, and whether it is disabled.
     """
 
     session: SessionKey
@@ -69,6 +72,7 @@ class StorePoll(msgspec.Struct, frozen=True, kw_only=True):
     powered: tuple[PowerResult, ...] = ()
     reports: tuple[NodeReport, ...]
     guests: Mapping[str, int] | None
+    fenced: Mapping[str, int] = {}
     at: float
     cell: str
     wants_orders: bool = True
@@ -81,6 +85,8 @@ class StorePoll(msgspec.Struct, frozen=True, kw_only=True):
             entered.add(DESTROYED)
         if self.powered or self.destroyed or any(_may_be_of_move(result) for result in self.results):
             entered.add(MOVE)
+        if self.fenced:
+            entered.add(POWERING_ON)
         return entered
 
     @property
@@ -150,6 +156,9 @@ def _store_together(
     ]
     for report, host, of_it in sorted(powered, key=lambda each: each[0].instance):
         of_it += report_power(connection, host, (report,), at)
+    # Before their absence is compared: they are not lost.
+    fenced = {poll.session.host: poll.fenced for poll in polls if poll.fenced}
+    restarted = start_fenced(connection, fenced, at) if fenced else {}
     kept = tuple(
         each
         for poll, others in zip(polls, refused, strict=True)
@@ -186,6 +195,7 @@ def _store_together(
             is_reported=poll.session.host in reported if poll.reports or poll.is_sign else None,
             refused=others,
             is_disabled=reported.get(poll.session.host),
+            restarted=restarted.get(poll.session.host, []),
         )
         for poll, of_it, others in zip(polls, ended, refused, strict=True)
     ]

@@ -30,7 +30,16 @@ from roost.conductor.moves.types import (
 from roost.conductor.moves.views import MoveViews
 from roost.conductor.neighbours import Neighbours
 from roost.conductor.requester import owner_of, requester_of
-from roost.model.move import ARRIVING, LIVE, DeathProof, Move, MoveKind, MoveRefused, needed_feature
+from roost.model.move import (
+    ARRIVING,
+    BY_OPERATOR,
+    LIVE,
+    DeathProof,
+    Move,
+    MoveKind,
+    MoveRefused,
+    needed_feature,
+)
 from roost.model.request import RequestGroup
 from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES
 from roost.model.spec import Flavor
@@ -105,7 +114,7 @@ async def evacuate_instance(service: MoveService, req: Request, resp: Response, 
     what it had, or when it is removed. The driver of the new host makes the guest anew.
     """
     wanted: WantedEvacuation = req.body
-    proof = DeathProof("operator", wanted.evidence.strip(), service.conductor.context.clock())
+    proof = _word(req, wanted.evidence, service.conductor.context.clock())
     return await _begin(service, req, uuid, "evacuate", wanted, confirms=True, proof=proof)
 
 
@@ -122,7 +131,7 @@ async def evacuate_host(service: MoveService, req: Request, resp: Response, host
         cell = (await service.hosts.lookup.find(host)).cell
     except NoSuchHost:
         raise NotFound(f"no host {host}") from None
-    proof = DeathProof("operator", wanted.evidence.strip(), context.clock())
+    proof = _word(req, wanted.evidence, context.clock())
     found: list[ShownMove] = []
     refused: dict[str, str] = {}
     for uuid in await context.read(f"cell/{cell}", search_instances(most=MOST_OF_HOST, host=host)):
@@ -141,6 +150,10 @@ async def evacuate_host(service: MoveService, req: Request, resp: Response, host
         else:
             refused[uuid] = "the instance is gone" if asked is None else asked.reason
     return EvacuatedHost(found, refused)
+
+
+def _word(req: Request, evidence: str, at: float) -> DeathProof:
+    return DeathProof(BY_OPERATOR, evidence.strip(), at, by=owner_of(req)[1])
 
 
 async def _begin(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from roost.conductor.backoff import Backoff
+from roost.model.departure import Departure
 from roost.model.instance import Requester
 from roost.model.move import ENDED, MoveRefused
 from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES, Feature
@@ -19,7 +20,7 @@ from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.drains import MovingDrain, read_moving_drains
 from roost.state.api_database.tables import API
-from roost.state.cell_database.departures import Departure, find_departures
+from roost.state.cell_database.departures import find_departures
 from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.cell_database.moves import begin_move
 from roost.storage import StorageError

@@ -363,6 +363,19 @@ INSTANCE_MOVES: Final = Counter(
         ),
     ),
 )
+SILENT_HOSTS: Final = Counter(
+    "roost_conductor_silent_hosts_total",
+    "Silent hosts that a super conductor has judged, if hosts are evacuated by themselves.",
+    "Alert on `unproved`: such a host is not evacuated, and `roost host show` says why.",
+    (
+        Label(
+            "outcome",
+            "`fenced`: the fence of its agent has stopped its guests. `powered_off`: the fence command has "
+            "powered its machine off. `unproved`: nothing proves that no guest runs there.",
+            ("fenced", "powered_off", "unproved"),
+        ),
+    ),
+)
 BUILD_REQUESTS: Final = Gauge(
     "roost_conductor_requests_in_progress",
     "Build requests that are accepted and whose instances are not in their cells yet.",

@@ -68,6 +68,7 @@ class SuperConductorPart(ProcessPart[ConductingOptions]):
             history_days=options.time_limits.history_days,
             audits=options.audits,
             move_limits=options.move_limits,
+            evacuations=options.evacuations,
             clock=process.clock,
         )
         process.stack.push_async_callback(conductor.close)

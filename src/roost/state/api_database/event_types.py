@@ -16,6 +16,8 @@ EventKind = Literal[
     "host_disabled",
     "host_up",
     "host_down",
+    "host_dead",
+    "host_unproved",
     "node_enabled",
     "node_disabled",
     "cell_added",
@@ -79,6 +81,8 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
       nothing is left there, or `detail` says why it ended before.
     - `cell_up`, `cell_down`: the database of the cell answers again, or does not, as a conductor saw it.
     - `host_up`, `host_down`: the session of the host's agent, as a conductor saw it.
+    - `host_dead`: no guest runs on a silent host, as `detail` proves: its instances are evacuated by
+      themselves. `host_unproved`: they are not; `detail` says why.
     - `service_up`, `service_down`: the process `name` on `host`; in `cell`, or with the API database if null.
     - `task_taken`: the process on `host` took over the task `name`, of which there is one at a time.
     - `aggregate_created`, `aggregate_changed`, `aggregate_deleted`: the host aggregate `name`.

@@ -10,6 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.model.departure import Departure
 from roost.model.instance import ACTIVE, IN_PLACE, UNSETTLED
 from roost.model.move import (
     ARRIVING,
@@ -32,18 +33,6 @@ from roost.storage import in_batches, one_of_constants, transaction
 
 MOST_NAMED = 100
 """Instances of a subject that are named at most. Further ones are counted."""
-
-
-class Departure(msgspec.Struct, frozen=True):
-    """An active or stopped instance on a drained subject of which no move is under way.
-
-    ``attempt``: that of its guest. ``tries``: its moves from there that have ended.
-    """
-
-    instance: str
-    host: str
-    attempt: int
-    tries: int
 
 
 @transaction

@@ -21,6 +21,7 @@ from roost.state.cell_database.rows import report_of
 from roost.state.cell_database.tables import (
     cell_hosts,
     held_hosts,
+    host_fences,
     host_providers,
     host_tokens,
     instances,
@@ -28,6 +29,7 @@ from roost.state.cell_database.tables import (
     nodes,
     orders,
     refused_nodes,
+    silent_hosts,
     unknown_guests,
 )
 from roost.state.leases import Lease, lease_of, read_leases
@@ -261,13 +263,18 @@ def remove_host_row(connection: Connection, host: str, session: Lease | None) ->
     roots = sa.select(nodes.c.node).where(nodes.c.host == host)
     connection.execute(sa.delete(host_providers).where(host_providers.c.root.in_(roots)))
     forget_words(connection, nodes.c.host == host)
-    for table in (nodes, cell_hosts, host_tokens, held_hosts, refused_nodes, orders, unknown_guests):
+    for table in _OF_HOST:
         connection.execute(sa.delete(table).where(table.c.host == host))
     connection.execute(sa.delete(leases).where(leases.c.name == name))
     return None
 
 
 _HOSTS = sa.select(cell_hosts)
+_OF_HOST = (
+    *(nodes, cell_hosts, host_tokens, held_hosts, refused_nodes, orders, unknown_guests),
+    *(host_fences, silent_hosts),
+)
+"""The tables whose rows of a host end with it."""
 
 
 def _counted(

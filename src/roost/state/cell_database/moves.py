@@ -26,6 +26,7 @@ from roost.model.instance import (
 )
 from roost.model.move import (
     AT_REST,
+    BY_OPERATOR,
     CLEANING,
     DISCARDING,
     DONE,
@@ -66,6 +67,7 @@ from roost.state.cell_database.move_changes import (
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, is_here, move_of, move_row
 from roost.state.cell_database.nodes import find_disk_store, moves_live
 from roost.state.cell_database.rows import decoded
+from roost.state.cell_database.silent_hosts import is_proved
 from roost.state.cell_database.tables import instances, moves
 from roost.state.leases import VACANT
 from roost.storage import entering, in_batches, one_of_constants, short_read, transaction
@@ -183,9 +185,10 @@ def begin_move(
 
     ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now. ``forced``: no
     filter evaluates ``to_host``. ``flavor``: of the instance on the target; None: as before. ``proof``: that
-    the source is dead, of an evacuation; it gets the stamp of the source's session, and the store of its
-    disks. ``groups``: the request groups of the new flavor's device profile, if agents attach its devices;
-    None: they do not. ``attached``: whether instances with ports or accelerators may move. ``across``: the
+    the source is dead, of an evacuation; an operator's gets the stamp of the source's session, others are
+    of the session that they name, and of the row of the silent host; all get the store of its disks.
+    ``groups``: the request groups of the new flavor's device profile, if agents attach its devices; None:
+    they do not. ``attached``: whether instances with ports or accelerators may move. ``across``: the
     target may be in another cell.
     """
     locked = locked_instance(connection, instance)
@@ -195,7 +198,10 @@ def begin_move(
     if there is not None:
         return move_of(there)
     if proof is not None:
-        proof = msgspec.structs.replace(proof, stamp=stamp_of(connection, locked.host or ""))
+        host, found = locked.host or "", proof.stamp
+        proof = msgspec.structs.replace(proof, stamp=stamp_of(connection, host))
+        if proof.kind != BY_OPERATOR and (proof.stamp != found or not is_proved(connection, host, found)):
+            return MoveRefused(f"host {host} is back, or nothing proves that it is dead")
         if proof.stamp is not None and proof.stamp.holder != VACANT:
             return MoveRefused(f"the agent of host {locked.host} has not been silent for long enough")
     if locked.move is not None:

@@ -223,6 +223,42 @@ held_hosts = sa.Table(
     **EXACT,
 )
 
+host_fences = sa.Table(
+    # What the agent of each host has told of its fence: see `roost.state.cell_database.host_fences`.
+    "host_fences",
+    metadata,
+    sa.Column("host", NAME, primary_key=True),
+    # Of the session that the agent has opened.
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    # Empty: it has no fence.
+    sa.Column("seconds", sa.Double),
+    sa.Column("stop_seconds", sa.Double),
+    sa.Column("guarded", sa.Boolean),
+    **EXACT,
+)
+
+silent_hosts = sa.Table(
+    # Hosts that are to be evacuated by themselves, with the proof that they are dead, or why there is none:
+    # see `roost.state.cell_database.silent_hosts`.
+    "silent_hosts",
+    metadata,
+    sa.Column("host", NAME, primary_key=True),
+    # The session of its agent, which nobody holds.
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("counter", sa.BigInteger, nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    # How often a command that powers it off was begun.
+    sa.Column("tries", sa.Integer, nullable=False),
+    # Of the proof.
+    sa.Column("kind", sa.String(20)),
+    # The evidence of the proof, or why there is none.
+    sa.Column("words", BIG_TEXT, nullable=False),
+    # The conductor that wrote the row.
+    sa.Column("conductor", NAME, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    **EXACT,
+)
+
 refused_nodes = sa.Table(
     # Nodes whose reports are not taken: see `roost.state.cell_database.host_admission`.
     "refused_nodes",

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from roost.agent.drivers import Attached, Hardware, assignment_of
@@ -27,7 +28,7 @@ from roost.agent.drivers.libvirt.shared_disks import SharedDisks, folder_id
 from roost.agent.drivers.libvirt.traits import host_traits
 from roost.agent.drivers.libvirt.view import LibvirtView, read_view
 from roost.agent.drivers.used_hardware import free_pools, used_topology
-from roost.agent.errors import BuildFailed, HypervisorAway, ReshapeNeeded
+from roost.agent.errors import BuildFailed, HypervisorAway, NoSuchGuest, ReshapeNeeded
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment, clashes
 from roost.model.instance import Instance
@@ -37,6 +38,9 @@ from roost.model.spec import RequestSpec
 AWAY: Final = "HypervisorAway"
 FOREIGN: Final = "ForeignDomain"
 """Codes of builds on a host whose hypervisor is away, or has a foreign domain of the guest's name."""
+
+POWER_OFF_SECONDS = 20.0
+"""Seconds in which libvirt destroys the processes of domains. Source: ``virProcessKillPainfully``."""
 
 _NO_FLAVOR = "the instance has no flavor: it was stored by an earlier version"
 
@@ -192,6 +196,16 @@ class LibvirtDriver:
         if self._shared is not None and there is not None and there.own is not None:
             # The guest of a stopped instance is prepared, and not started.
             await _on_disks(self._shared.keep, name, there.own.attempt)
+
+    @property
+    def power_off_seconds(self) -> float | None:
+        return POWER_OFF_SECONDS
+
+    async def power_off(self, instance: str) -> None:
+        # Without the files of shared disks: their store may be what the host is cut off from.
+        name = domain_name(instance)
+        with suppress(NoSuchGuest):
+            await self._change(name, lambda opened: machinery.stop(self._connection, opened, name))
 
     async def start_again(self, instance: Instance) -> None:
         name = domain_name(instance.uuid)

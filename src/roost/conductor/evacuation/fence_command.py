@@ -1,0 +1,63 @@
+"""The command of the operators that powers the machine of a host off, as by its BMC."""
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from roost.model.secrets import redacted_text
+from roost.model.text import error_text
+
+MOST_OF_STDERR = 300
+"""Characters of the error output of a command that are told, the last ones."""
+
+
+class PowerOff(NamedTuple):
+    """The result of a command. ``is_off``: the machine is certainly off. ``words``: why it failed."""
+
+    is_off: bool
+    words: str = ""
+
+
+class FenceCommand(Protocol):
+    """Powers machines off."""
+
+    def power_off(self, host: str, /) -> Awaitable[PowerOff]:
+        """Power off the machine of a host, and return whether it certainly is."""
+
+
+class FenceProcess:
+    """Runs a command for each host. ``argv``: its words before the host's name. ``seconds``: its limit."""
+
+    def __init__(self, argv: Sequence[str], seconds: float) -> None:
+        self._argv = tuple(argv)
+        self._seconds = seconds
+
+    async def power_off(self, host: str, /) -> PowerOff:
+        """Run the command for a host; it and its children are killed when its time is over."""
+        if host.startswith("-"):
+            return PowerOff(False, f"the fence command would take the name {host} for an option")
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._argv, host, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, start_new_session=True
+            )
+        except OSError as error:
+            return PowerOff(False, f"the fence command cannot be run: {error_text(error)}")
+        try:
+            async with asyncio.timeout(self._seconds):
+                _, said = await process.communicate()
+        except TimeoutError:
+            return PowerOff(False, f"the fence command took longer than {self._seconds:g} seconds")
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        if process.returncode == 0:
+            return PowerOff(True)
+        text = " ".join(redacted_text(said.decode(errors="replace")).split())[-MOST_OF_STDERR:]
+        return PowerOff(
+            False, f"the fence command ended with status {process.returncode}: {text or 'no reason'}"
+        )
