@@ -117,8 +117,8 @@ class AgentWorkload:
     @property
     def starting(self) -> frozenset[str]:
         """The instances whose guests are being started, or may come from other hosts."""
-        coming = {uuid for uuid, each in self._current.items() if isinstance(each.order, ReceiveGuest)}
-        return self._starting | coming
+        coming = (uuid for uuid, each in self._current.items() if isinstance(each.order, ReceiveGuest))
+        return frozenset(self._starting).union(coming)
 
     def end_starts(self) -> None:
         """End the builds whose guests are being started or may come. The cell orders them again."""

@@ -204,7 +204,7 @@ def text_of(name: str, value: object) -> str:
     if isinstance(value, dict):
         if value and all(isinstance(each, dict) for each in value.values()):
             return "; ".join(f"{amounts_text(each)} of {key}" for key, each in value.items())
-        return ", ".join(f"{key}={text_of('', each)}" for key, each in value.items())
+        return ", ".join(f"{key}={text_of(key, each)}" for key, each in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(text_of("", each) for each in value)
     return str(value)

@@ -185,6 +185,10 @@ class EndpointService:
         self._confirms = confirms
         self._at: Process | None = None
 
+    def at(self, process: Process) -> None:
+        """Have a process answer from now on."""
+        self._at = process
+
     def handle(self, asker: Process, question: Any) -> Any:
         """Have a process answer."""
         if isinstance(question, Confirm) and not self._confirms:

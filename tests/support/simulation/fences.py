@@ -20,24 +20,26 @@ class Machine:
         self.host = host
         self.agent = agent
         self.resets = 0
+        self.off_seconds = 0.0
+        """Seconds until it is back, drawn if 0."""
 
     def reset(self) -> None:
         """Switch it off, and on again after some time."""
         self.resets += 1
         self.agent.crash()
         self.host.die()
-        seconds = self.agent.network.random.choice((20.0, 60.0, 150.0))
+        seconds = self.off_seconds or self.agent.network.random.choice((20.0, 60.0, 150.0))
         self.agent.loop.after(seconds, self.agent.start)
 
 
 class WatchdogService:
-    """The watchdog of a machine, in the process of its agent. ``seconds``: its time."""
+    """The watchdog of a machine, in the process of its agent. ``seconds``: its time; None: it does nothing."""
 
     patience = 1e9
     local = True
     repeats_late = True
 
-    def __init__(self, machine: Machine, seconds: float) -> None:
+    def __init__(self, machine: Machine, seconds: float | None) -> None:
         self._machine = machine
         self._seconds = seconds
         self._touches = 0
@@ -46,7 +48,12 @@ class WatchdogService:
         """Begin its time anew."""
         assert call.method == "touch"
         self._touches += 1
-        asker.loop.after(self._seconds, self._expire, self._touches)
+        if self._seconds is not None:
+            asker.loop.after(self._seconds, self._expire, self._touches)
+
+    def disarm(self) -> None:
+        """Stop its timer."""
+        self._touches += 1
 
     def unreachable(self, unknown: bool) -> Exception:
         """The agent, which would be told, has crashed."""

@@ -224,8 +224,10 @@ class World:
             f"{name}-agent", self.network, lambda process: begin_agent(process, host, self.fence)
         )
         machine = self.machines[name] = Machine(host, process)
-        if self.fence is not None and self.has_watchdogs:
-            process.services[WATCHDOG] = WatchdogService(machine, self.fence.stop_seconds / 2)
+        if self.fence is not None:
+            process.rate = self.random.uniform(0.992, 1.008)
+            seconds = self.fence.stop_seconds / 2 if self.has_watchdogs else None
+            process.services[WATCHDOG] = WatchdogService(machine, seconds)
         process.services[DRIVER] = DriverService(host)
         process.services[STATE] = StateService(host)
         process.services[CELL] = EndpointService(cell, lambda: self.servers[cell], self.faults.confirms)
@@ -410,6 +412,25 @@ class World:
         self.network.note(process.name, "is cut off from", sorted(name for _, name in pairs))
         self.network.cut |= pairs
         self.loop.after(self.random.choice((1.0, 12.0, 40.0)), self.network.cut.difference_update, pairs)
+
+    def isolate_agent(self) -> None:
+        """An agent reaches its cell no more, often for longer than its fence."""
+        agent = self.random.choice(self.agents)
+        self.network.note(agent.name, "is cut off from", [CELL])
+        self.network.cut.add((agent.name, CELL))
+        self.loop.after(self.random.choice((20.0, 80.0, 250.0)), self.network.cut.discard, (agent.name, CELL))
+
+    def freeze_agent(self) -> None:
+        """An agent stands still, often for longer than its fence."""
+        agent = self.random.choice(self.agents)
+        agent.stop()
+        self.loop.after(self.random.choice((5.0, 20.0, 80.0, 250.0)), agent.go_on)
+
+    def kill_agent(self) -> None:
+        """An agent dies, and is started again later, often after the time of its fence."""
+        agent = self.random.choice(self.agents)
+        agent.crash()
+        self.loop.after(self.random.choice((5.0, 20.0, 80.0, 250.0)), agent.start)
 
     def database_away(self) -> None:
         """A database is stopped."""

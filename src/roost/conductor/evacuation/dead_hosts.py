@@ -118,7 +118,7 @@ class DeadHosts:
             outlook = await context.read(database, read_outlook(silent))
             marks = {host: (row.state, row.epoch, row.tries) for host, row in outlook.known.items()}
             cell.commands.look(marks, began, context.monotonic())
-            back = tuple(row for row in outlook.known.values() if not _counts(row, of_host.get(row.host)))
+            back = tuple(row for row in outlook.known.values() if not row.counts(of_host.get(row.host)))
             if back:
                 await context.write(database, forget_silent(back))
             for host in silent:
@@ -139,7 +139,7 @@ class DeadHosts:
         """Take a silent host for dead, have it powered off, or say why not. Raises `StorageError`."""
         host, database = session.host, f"cell/{name}"
         known = outlook.known.get(host)
-        if known is not None and _counts(known, session) and known.state == DEAD:
+        if known is not None and known.counts(session) and known.state == DEAD:
             return
         judgement = judged(session, cell.silence.seconds(host), outlook.told.get(host), self._options)
         row = SilentHost(
@@ -275,8 +275,3 @@ class DeadHosts:
         if events:
             await context.write(API, observe_events(tuple(events)))
             cell.told.update(each.mark for each in events)
-
-
-def _counts(row: SilentHost, session: Lease | None) -> bool:
-    """Return whether nobody has opened the session of a host since its row was written."""
-    return session is not None and session.stamp == (row.session.holder, row.epoch, row.counter)

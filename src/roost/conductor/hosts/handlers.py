@@ -22,9 +22,11 @@ from roost.conductor.hosts.types import (
     ShownCell,
     ShownDrain,
     ShownFeature,
+    ShownFence,
     ShownHost,
     ShownNode,
     ShownService,
+    ShownSilence,
     ShownStaying,
     TokenQuery,
     WantedCell,
@@ -316,7 +318,7 @@ def _shown(service: HostService, located: Located) -> ShownHost:
             enabled=None if said is None else said.enabled,
             reason=None if said is None else said.reason,
         )
-    session = described.session
+    session, fence, silence = described.session, described.fence, described.silence
     return ShownHost(
         host=located.host,
         cell=located.cell,
@@ -331,6 +333,10 @@ def _shown(service: HostService, located: Located) -> ShownHost:
         instances=dict(sorted(described.instances.items())),
         orders=described.orders,
         added_at=described.added_at,
+        fence=None if fence is None else ShownFence(fence.seconds, fence.stop_seconds, fence.guarded),
+        silence=None
+        if silence is None
+        else ShownSilence(silence.state, silence.words, silence.kind, silence.conductor, silence.at),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from roost.model.move import ProofKind
 from roost.model.names import IDENTIFIER_RULE, is_identifier
 from roost.model.vocabulary import MAX_NAME
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
@@ -157,6 +158,31 @@ class HostsQuery(HostQuery, forbid_unknown_fields=True):
     ] = None
 
 
+class ShownFence(msgspec.Struct, forbid_unknown_fields=True):
+    """The fence of a host: without an answer of its cell for `seconds` its agent stops all guests, within
+    `stop_seconds`. `guarded`: a watchdog resets the machine if it does not."""
+
+    seconds: float
+    stop_seconds: float
+    guarded: bool
+
+
+class ShownSilence(msgspec.Struct, forbid_unknown_fields=True):
+    """A silent host, where hosts are evacuated by themselves.
+
+    `state`: `dead`: no guest runs there, and its instances are evacuated; `fencing`: its machine is being
+    powered off; `unproved`: it is not evacuated. `reason`: the evidence, or why not. `proof`: the `fence` of
+    its agent, or the fence `command`; null without one. `by`: the conductor that has said so, and
+    `judged_at` when, in seconds since the epoch.
+    """
+
+    state: str
+    reason: str
+    proof: ProofKind | None
+    by: str
+    judged_at: float
+
+
 class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A host.
 
@@ -165,7 +191,8 @@ class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     `held`: why its agent carries out no orders, null if it does. `refused`: why the cell or placement does
     not take all its reports, for example a name that another host has, or a reshape that does not add up;
     null if they do. `instances`: their numbers by state. `orders`: guests whose destruction it has not
-    acknowledged yet. `since`: when its agent opened the session, in seconds since the epoch.
+    acknowledged yet. `since`: when its agent opened the session, in seconds since the epoch. `fence`: null if
+    its agent has none. `silence`: null unless it is silent and its evacuation was judged.
     """
 
     host: str
@@ -181,6 +208,8 @@ class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     instances: dict[str, int] | None = None
     orders: int | None = None
     added_at: float | None = None
+    fence: ShownFence | None = None
+    silence: ShownSilence | None = None
 
 
 class HostPage(msgspec.Struct, forbid_unknown_fields=True):

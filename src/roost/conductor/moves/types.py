@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.conductor.instances.types import WantedFlavor
-from roost.model.move import Move, MoveKind, MoveStep
+from roost.model.move import Move, MoveKind, MoveStep, ProofKind
 from roost.model.visibility import seen, seen_by_project
 from roost.model.vocabulary import MAX_NAME
 from roost.web.errors import BadRequest
@@ -139,7 +139,9 @@ class ShownMove(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     - `attempt`: the number of the attempt on the target, as those of the instance; null until one is claimed.
     - `confirm`: it is confirmed as soon as the instance runs on the target.
     - `flavor`: the name of the instance's flavor on the target.
-    - `evidence`: of an evacuation, how it is known that the source is dead.
+    - `evidence`: of an evacuation, how it is known that the source is dead. `proof`: by the word of an
+      `operator`, the `fence` of its agent, or the fence `command`. `proved_by`: the operator, or the
+      conductor that has established it; `proved_at`: when.
     - `reason`: why an attempt, the move or its revert failed.
     - `run`: the run of the scheduler that chose the target.
     - `user_id` and `request_id` are those of who asked for it; `project_id` is the instance's.
@@ -165,6 +167,9 @@ class ShownMove(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     confirm: bool
     flavor: str
     evidence: str | None
+    proof: ProofKind | None
+    proved_by: str | None
+    proved_at: float | None
     reason: str | None
     run: str | None
     user_id: str | None
@@ -232,6 +237,9 @@ def shown_move(cell: str, move: Move) -> ShownMove:
         confirm=move.confirms,
         flavor=move.spec.flavor.name,
         evidence=None if move.proof is None else move.proof.evidence,
+        proof=None if move.proof is None else move.proof.kind,
+        proved_by=None if move.proof is None else move.proof.by,
+        proved_at=None if move.proof is None else move.proof.at,
         reason=move.reason,
         run=move.run or None,
         user_id=move.by.user_id,
@@ -256,6 +264,9 @@ _HIDDEN = (
     "requested_host",
     "target_cell",
     "evidence",
+    "proof",
+    "proved_by",
+    "proved_at",
     "reason",
     "user_id",
     "request_id",

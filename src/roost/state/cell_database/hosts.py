@@ -11,13 +11,16 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.model.fence import Fence
 from roost.model.instance import ERROR
 from roost.model.operator_word import SaidWord
 from roost.state.cell_database.disabled import Word, forget_words, read_words_of_nodes
 from roost.state.cell_database.host_admission import HeldHost, issue_token, reasons_by_host
+from roost.state.cell_database.host_fences import ToldFence, read_fences
 from roost.state.cell_database.host_work import SESSION, session_name
 from roost.state.cell_database.move_orders import guests_of_moves
 from roost.state.cell_database.rows import report_of
+from roost.state.cell_database.silent_hosts import SilentHost, read_silent_hosts
 from roost.state.cell_database.tables import (
     cell_hosts,
     held_hosts,
@@ -43,7 +46,8 @@ class CellHost(msgspec.Struct, frozen=True, kw_only=True):
     was not added by an operator. ``session``: of its agent, None if it never had one. ``held``: why its agent
     carries out no orders, None if it does. ``refused``: why the cell or placement does not take all of its
     reports. ``instances``: their number by state. ``orders``: the number of orders to destroy that it has not
-    acknowledged.
+    acknowledged. ``fence``: of its agent, None without one. ``silence``: what was said of its evacuation,
+    None while it is heard.
     """
 
     host: str
@@ -56,6 +60,8 @@ class CellHost(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int = 0
     instances: Mapping[str, int] = {}
     orders: int = 0
+    fence: Fence | None = None
+    silence: SilentHost | None = None
 
 
 class CellNode(msgspec.Struct, frozen=True):
@@ -153,6 +159,7 @@ def _described(connection: Connection, some: Collection[str]) -> dict[str, CellH
     query = sa.select(instances.c.host, instances.c.state, count).where(instances.c.host.in_(some))
     for host, state, number in connection.execute(query.group_by(instances.c.host, instances.c.state)):
         states.setdefault(host, {})[state] = number
+    told, silent = read_fences(connection, some), read_silent_hosts()(connection)
     described = {}
     for host in some:
         if host not in added and host not in sessions and host not in of_nodes:
@@ -169,8 +176,20 @@ def _described(connection: Connection, some: Collection[str]) -> dict[str, CellH
             nodes=of_nodes.get(host, 0),
             instances=states.get(host, {}),
             orders=ordered.get(host, 0),
+            fence=_fence(told.get(host), sessions.get(host)),
+            silence=_silence(silent.get(host), sessions.get(host)),
         )
     return described
+
+
+def _fence(told: ToldFence | None, session: Lease | None) -> Fence | None:
+    if told is None or session is None or not (told.is_of(session) or told.was_cut_off(session)):
+        return None
+    return told.fence
+
+
+def _silence(silent: SilentHost | None, session: Lease | None) -> SilentHost | None:
+    return silent if silent is not None and silent.counts(session) else None
 
 
 @transaction

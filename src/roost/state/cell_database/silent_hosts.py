@@ -27,7 +27,7 @@ from roost.state.cell_database.host_fences import ToldFence, read_fences
 from roost.state.cell_database.host_work import SESSION, session_name
 from roost.state.cell_database.move_limits import EVACUATION, hold_limits
 from roost.state.cell_database.tables import instances, leases, moves, silent_hosts
-from roost.state.leases import VACANT, read_stamps
+from roost.state.leases import VACANT, Lease, read_stamps
 from roost.storage import in_batches, one_of, one_of_constants, short_read, transaction
 
 UNPROVED: Final = "unproved"
@@ -63,6 +63,10 @@ class SilentHost(msgspec.Struct, frozen=True, kw_only=True):
     def session(self) -> SessionStamp:
         """The session that nobody may have opened since."""
         return SessionStamp(VACANT, self.epoch, self.counter)
+
+    def counts(self, session: Lease | None) -> bool:
+        """Return whether nobody has opened the session of the host since the row was written."""
+        return session is not None and session.stamp == (VACANT, self.epoch, self.counter)
 
 
 class Outlook(msgspec.Struct, frozen=True):
@@ -160,7 +164,7 @@ def share(hosts: int) -> int:
     return max(1, hosts // 10)
 
 
-def is_proved(connection: Connection, host: str, session: SessionStamp) -> bool:
+def is_proved(connection: Connection, host: str, session: SessionStamp | None) -> bool:
     """Return whether a host is dead by its row, which counts for a session."""
     row = connection.execute(sa.select(silent_hosts).where(silent_hosts.c.host == host)).one_or_none()
     return row is not None and row.state == DEAD and _host_of(row).session == session
