@@ -52,9 +52,12 @@ class AgentFence:
         state = self._context.state
         self.stopped = await state.load_fenced()
         kept = await state.load_answered()
-        # Without one the cell was told of no fence, or the machine has started since: no guest runs.
+        # Without one the cell does not rely on a fence, or the machine has started since: no guest runs.
         self.answered_at = self._context.monotonic() if kept is None else kept
-        await state.keep_answered(self.answered_at)
+
+    async def begin(self) -> None:
+        """Keep from when the time runs, before the cell is told of the fence. Raises `StateUnusable`."""
+        await self._context.state.keep_answered(self.answered_at)
 
     @property
     def is_over(self) -> bool:

@@ -19,6 +19,7 @@ from roost.agent.troubles import Troubles
 from roost.agent.workload import AgentWorkload
 from roost.model.fence import Fence
 from roost.model.service_version import SERVICE_VERSION
+from roost.process.context import lasting
 from roost.process.metrics import catalogue as metrics
 
 NOT_TAKEN = "the cell does not take the reports of nodes"
@@ -71,7 +72,7 @@ class HostAgent:
         if self.fence is not None:
             # In force before the cell is told of it.
             await self.fence.load()
-            self._context.start(f"{self._topic}/fence", self.fence.run())
+            self._context.start(f"{self._topic}/fence", lasting(self._context, "fence", self.fence.run))
         await self._open()
         self._context.start(f"{self._topic}/providers", self._keep_reporting())
         self._context.start(f"{self._topic}/results", self._keep_sending())
@@ -121,6 +122,8 @@ class HostAgent:
         """Open a session, in which the cell has had nothing yet; repeat it until the cell grants one."""
         # The cell may have the session since the first of several requests.
         asked = self._context.monotonic()
+        if self.fence is not None:
+            await self.fence.begin()
         await self._sessions.open()
         if self.fence is not None:
             await self.fence.answered(asked)

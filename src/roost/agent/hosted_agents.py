@@ -11,6 +11,7 @@ import structlog
 from roost.agent.agent_context import AsyncioAgentContext
 from roost.agent.driver_calls import DriverService
 from roost.agent.drivers import Driver
+from roost.agent.errors import StateUnusable
 from roost.agent.host import HostAgent, start_topic
 from roost.agent.options import AgentTimes
 from roost.agent.persistent_state import AgentState, MemoryState
@@ -19,6 +20,7 @@ from roost.agent.protocol.questions import Call, CellEndpoint, Closing
 from roost.agent.provider_config import ProviderConfig
 from roost.agent.watchdog import Watchdog
 from roost.model.fence import Fence
+from roost.model.text import error_text
 
 _log = structlog.get_logger()
 
@@ -74,26 +76,37 @@ class HostedAgents:
         stays armed, and the next agent of the host counts on from the last answer.
         """
 
-        async def close(hosted: HostedAgent, ask: Callable[[Call[Any]], Awaitable[Any]]) -> bool:
+        async def close(hosted: HostedAgent, ask: Callable[[Call[Any]], Awaitable[Any]]) -> None:
             # A session that cannot be closed gets no more polls, and is free after a while.
-            with suppress(AgentProtocolError, TimeoutError):
+            with suppress(AgentProtocolError, TimeoutError, StateUnusable):
                 if hosted.agent.session is not None:
                     async with asyncio.timeout(seconds):
                         await ask(Closing(hosted.agent.session))
                     await hosted.context.state.keep_answered(None)
-                    return True
-            return False
 
-        closed = await asyncio.gather(
+        await asyncio.gather(
             *(close(hosted, self._endpoints[host].ask) for host, hosted in self.agents.items())
         )
+        await self.release_watchdog()
+
+    async def release_watchdog(self) -> None:
+        """Disarm the watchdog if no cell relies on the fence of a host; else leave it armed."""
         if self._watchdog is None:
             return
-        if all(closed):
-            self._watchdog.disarm()
-        else:
-            _log.error("the session is not closed: the watchdog resets the machine unless an agent starts")
+        try:
+            answered = [await context.state.load_answered() for _, context in self.agents.values()]
+            is_free = all(each is None for each in answered)
+        except StateUnusable as error:
+            _log.error("it is not known whether a cell relies on the watchdog", error=error_text(error))
+            is_free = False
+        if not is_free:
+            _log.error("a session is not closed: the watchdog resets the machine unless an agent starts")
             self._watchdog.leave()
+            return
+        try:
+            self._watchdog.disarm()
+        except OSError as error:
+            _log.error("the watchdog cannot be disarmed", error=error_text(error))
 
     async def started(self) -> None:
         """Wait until the first poll and the first report of each host have ended, with success or not."""

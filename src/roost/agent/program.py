@@ -110,6 +110,9 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
             await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 running.result()
+        except BaseException:
+            await hosting.release_watchdog()
+            raise
         finally:
             tasks = (running, starting, stopping)
             for task in tasks:

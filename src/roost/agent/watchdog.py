@@ -4,6 +4,7 @@ It works where an agent cannot: when the agent has ended, stands still, or canno
 Source: ``Documentation/watchdog/watchdog-api.rst`` of Linux.
 """
 
+import errno
 import fcntl
 import os
 import struct
@@ -56,7 +57,7 @@ class DeviceWatchdog:
     def __init__(self, path: Path, seconds: int, ioctl: Callable[..., Any] = fcntl.ioctl) -> None:
         self._path = path
         try:
-            self._device = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            self._device: int | None = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         except OSError as error:
             raise OperatorError(f"the watchdog {path} cannot be opened: {error.strerror}") from error
         try:
@@ -73,18 +74,25 @@ class DeviceWatchdog:
 
     async def touch(self) -> None:
         """Begin its time anew. Raises OSError."""
-        os.write(self._device, b"\0")
+        os.write(self._opened(), b"\0")
 
     def disarm(self) -> None:
         """Stop its timer. Raises OSError."""
         try:
-            os.write(self._device, _DISARM)
+            os.write(self._opened(), _DISARM)
         finally:
-            os.close(self._device)
+            self.leave()
 
     def leave(self) -> None:
         """Let its timer run on."""
-        os.close(self._device)
+        device, self._device = self._device, None
+        if device is not None:
+            os.close(device)
+
+    def _opened(self) -> int:
+        if self._device is None:
+            raise OSError(errno.EBADF, f"the watchdog {self._path} is closed")
+        return self._device
 
     def _close_disarmed(self) -> None:
         try:

@@ -155,13 +155,13 @@ KINDS = {
             *("isolate_agent", "isolate_agent", "freeze_agent", "kill_agent"),
             *("crash", "crash_super", "stop_super", "database_away"),
         ),
-        7,
+        8,
         failing=0.1,
         deletes=0.2,
         powers=0.3,
         moves=0.3,
         unstoppable=0.1,
-        seconds=200.0,
+        seconds=350.0,
     ),
     "fences under live moves": Kind(
         PAUSES,
@@ -171,7 +171,7 @@ KINDS = {
         moves=1.0,
         live=0.9,
         breaking=0.1,
-        seconds=200.0,
+        seconds=350.0,
     ),
     "everything": Kind(
         STORM, (*ALL, "crash_super", "stop_super", "cut_off_super"), 8, failing=0.2, seconds=45.0

@@ -33,7 +33,7 @@ class Machine:
 
 
 class WatchdogService:
-    """The watchdog of a machine, in the process of its agent. ``seconds``: its time; None: it does nothing."""
+    """The watchdog of a machine, in the process of its agent. ``seconds``: its time; None: it is broken."""
 
     patience = 1e9
     local = True

@@ -413,22 +413,29 @@ class World:
         self.network.cut |= pairs
         self.loop.after(self.random.choice((1.0, 12.0, 40.0)), self.network.cut.difference_update, pairs)
 
+    def _agent_with_guests(self) -> Process:
+        """An agent whose host has guests, if there is one."""
+        hosts = self.guests.hosts
+        used = [each for each in self.agents if len(hosts[each.name.removesuffix("-agent")].guests) > 1]
+        return self.random.choice(used or self.agents)
+
     def isolate_agent(self) -> None:
         """An agent reaches its cell no more, often for longer than its fence."""
-        agent = self.random.choice(self.agents)
+        agent = self._agent_with_guests()
         self.network.note(agent.name, "is cut off from", [CELL])
         self.network.cut.add((agent.name, CELL))
-        self.loop.after(self.random.choice((20.0, 80.0, 250.0)), self.network.cut.discard, (agent.name, CELL))
+        seconds = self.random.choice((20.0, 60.0, 150.0, 250.0))
+        self.loop.after(seconds, self.network.cut.discard, (agent.name, CELL))
 
     def freeze_agent(self) -> None:
         """An agent stands still, often for longer than its fence."""
-        agent = self.random.choice(self.agents)
+        agent = self._agent_with_guests()
         agent.stop()
         self.loop.after(self.random.choice((5.0, 20.0, 80.0, 250.0)), agent.go_on)
 
     def kill_agent(self) -> None:
         """An agent dies, and is started again later, often after the time of its fence."""
-        agent = self.random.choice(self.agents)
+        agent = self._agent_with_guests()
         agent.crash()
         self.loop.after(self.random.choice((5.0, 20.0, 80.0, 250.0)), agent.start)
 

@@ -15,7 +15,7 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.evacuation.fence_command import FenceCommand
 from roost.conductor.evacuation.judgement import Judgement, judged
 from roost.conductor.evacuation.options import EvacuationOptions
-from roost.conductor.evacuation.silence import CellSilence
+from roost.conductor.evacuation.silence import LONGEST_GAP, CellSilence
 from roost.conductor.words.departures import RetryTimes
 from roost.model.departure import Departure
 from roost.model.instance import Requester
@@ -60,10 +60,10 @@ OF_EVACUATIONS = uuid.UUID("0d1b6d0e-3f5b-4c1f-8d6e-0b6f2a7c9e41")
 class _Cell:
     """What one conductor has observed of a cell, and what it has under way there."""
 
-    def __init__(self, longest_gap: float) -> None:
+    def __init__(self) -> None:
         self.silence = CellSilence()
         self.times = RetryTimes()
-        self.commands: Standstill[str] = Standstill(longest_gap)
+        self.commands: Standstill[str] = Standstill(LONGEST_GAP)
         self.running: set[str] = set()
         self.due: dict[str, float] = {}
         self.told: set[str] = set()
@@ -102,8 +102,7 @@ class DeadHosts:
         await context.together([self._look_at(context, name, attached) for name in cells])
 
     async def _look_at(self, context: Context, name: str, attached: bool) -> None:
-        longest = self._options.command_seconds
-        cell = self._cells.setdefault(name, _Cell(longest))
+        cell = self._cells.setdefault(name, _Cell())
         database = f"cell/{name}"
         try:
             began = context.monotonic()
@@ -121,17 +120,24 @@ class DeadHosts:
             back = tuple(row for row in outlook.known.values() if not row.counts(of_host.get(row.host)))
             if back:
                 await context.write(database, forget_silent(back))
+                for row in back:
+                    cell.due.pop(row.host, None)
             for host in silent:
                 if outlook.leaving.get(host):
                     await self._judge(context, name, cell, of_host[host], outlook)
             dead = [row for row in outlook.known.values() if row.state == DEAD and row not in back]
             for row in dead:
                 await self._ask(context, database, cell, row, outlook.leaving.get(row.host, []), attached)
-            await self._tell(context, name, cell, [row for row in outlook.known.values() if row not in back])
+            counting = [row for row in outlook.known.values() if row not in back]
         except StorageError as error:
             cell.silence.away()
             values = {"cell": name, "error": one_line(error)}
             context.log("hosts of a cell are evacuated later", values, "debug")
+            return
+        try:
+            await self._tell(context, name, cell, counting)
+        except StorageError as error:
+            context.log("events of silent hosts are told later", {"error": one_line(error)}, "debug")
 
     async def _judge(
         self, context: Context, name: str, cell: _Cell, session: Lease, outlook: Outlook
@@ -180,6 +186,8 @@ class DeadHosts:
         words = "a command is to power its machine off"
         fencing = msgspec.structs.replace(row, state=FENCING, words=words)
         begun = await context.write(database, begin_command(fencing, tries))
+        if begun is None:
+            return
         if isinstance(begun, str):
             await self._note_unproved(context, database, msgspec.structs.replace(row, words=begun))
             return
@@ -220,11 +228,11 @@ class DeadHosts:
             context.log("a silent host is not evacuated", values, "warning")
 
     async def _note_dead(self, context: Context, database: str, row: SilentHost) -> None:
-        refusal = await context.write(database, note_dead(row))
-        if refusal is not None:
-            await self._note_unproved(
-                context, database, msgspec.structs.replace(row, state=UNPROVED, kind=None, words=refusal)
-            )
+        noted = await context.write(database, note_dead(row))
+        if isinstance(noted, str):
+            unproved = msgspec.structs.replace(row, state=UNPROVED, kind=None, words=noted)
+            await self._note_unproved(context, database, unproved)
+        if noted is not True:
             return
         metrics.SILENT_HOSTS.labels("fenced" if row.kind == BY_FENCE else "powered_off").inc()
         values = {"host": row.host, "cell": database.removeprefix("cell/"), "proof": row.words}

@@ -3,16 +3,21 @@
 import asyncio
 import os
 import signal
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from tempfile import TemporaryFile
+from typing import IO, NamedTuple, Protocol
 
 from roost.model.secrets import redacted_text
 from roost.model.text import error_text
 
 MOST_OF_STDERR = 300
 """Characters of the error output of a command that are told, the last ones."""
+
+
+MOST_READ = 65_536
+"""Bytes of the error output that are read."""
 
 
 class PowerOff(NamedTuple):
@@ -40,24 +45,33 @@ class FenceProcess:
         """Run the command for a host; it and its children are killed when its time is over."""
         if host.startswith("-"):
             return PowerOff(False, f"the fence command would take the name {host} for an option")
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self._argv, host, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, start_new_session=True
-            )
-        except OSError as error:
-            return PowerOff(False, f"the fence command cannot be run: {error_text(error)}")
+        # A file: a child that the command leaves behind may keep a pipe open for ever.
+        with TemporaryFile() as said:
+            try:
+                status = await self._run(host, said)
+            except OSError as error:
+                return PowerOff(False, f"the fence command cannot be run: {error_text(error)}")
+            if status is None:
+                return PowerOff(False, f"the fence command took longer than {self._seconds:g} seconds")
+            if status == 0:
+                return PowerOff(True)
+            said.seek(0)
+            text = said.read(MOST_READ).decode(errors="replace")
+        told = " ".join(redacted_text(text).split())[-MOST_OF_STDERR:] or "it says nothing"
+        return PowerOff(False, f"the fence command ended with status {status}: {told}")
+
+    async def _run(self, host: str, said: IO[bytes]) -> int | None:
+        """Return the exit status; None: it took too long. ``said``: its error output. Raises OSError."""
+        process = await asyncio.create_subprocess_exec(
+            *self._argv, host, stdin=DEVNULL, stdout=DEVNULL, stderr=said, start_new_session=True
+        )
         try:
             async with asyncio.timeout(self._seconds):
-                _, said = await process.communicate()
+                return await process.wait()
         except TimeoutError:
-            return PowerOff(False, f"the fence command took longer than {self._seconds:g} seconds")
+            return None
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-        if process.returncode == 0:
-            return PowerOff(True)
-        text = " ".join(redacted_text(said.decode(errors="replace")).split())[-MOST_OF_STDERR:]
-        return PowerOff(
-            False, f"the fence command ended with status {process.returncode}: {text or 'no reason'}"
-        )
+                await process.wait()

@@ -35,7 +35,15 @@ _GROUPS = {
 }
 
 _MARKS = {
-    "fails": {"host_down", "cell_down", "service_down", "instance_lost", "instance_error"},
+    "fails": {
+        "host_down",
+        "host_dead",
+        "host_unproved",
+        "cell_down",
+        "service_down",
+        "instance_lost",
+        "instance_error",
+    },
     "look": {
         "host_disabled",
         "node_disabled",

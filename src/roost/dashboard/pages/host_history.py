@@ -19,7 +19,15 @@ _RESULTS: Final = {BUILT: "ok", FAILED: "fails", REFUSED: "look", PENDING: "note
 AT_FIRST: Final = 10
 """Builds and events that are shown at first; earlier ones unfold."""
 
-_BAD: Final = ("host_down", "instance_lost", "instance_failed", "instance_error", "host_removed")
+_BAD: Final = (
+    "host_down",
+    "host_dead",
+    "host_unproved",
+    "instance_lost",
+    "instance_failed",
+    "instance_error",
+    "host_removed",
+)
 _GOOD: Final = ("host_up", "host_enabled", "node_enabled", "instance_active", "drain_ended")
 
 

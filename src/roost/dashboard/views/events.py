@@ -24,7 +24,10 @@ MOST_SKIPPED: Final = 10_000
 EventGroup = Literal["operators", "machines", "instances", "repairs"]
 EVENT_GROUPS: tuple[EventGroup, ...] = get_args(EventGroup)
 
-_MACHINES = ("host_up", "host_down", "cell_up", "cell_down", "service_up", "service_down", "task_taken")
+_MACHINES = (
+    *("host_up", "host_down", "host_dead", "host_unproved", "cell_up", "cell_down"),
+    *("service_up", "service_down", "task_taken"),
+)
 
 
 def kinds_of(group: EventGroup) -> tuple[str, ...]:

@@ -206,7 +206,8 @@ def put_on(connection: Connection, move: Move, place: MovePlace, selection: Sele
         "changed_at": at,
     }
     connection.execute(sa.update(instances).where(instances.c.uuid == move.instance).values(**values))
-    tell_instance(connection, move, at, MOVED, place)
+    evacuated = None if move.proof is None else f"evacuated: {move.proof.evidence}"
+    tell_instance(connection, move, at, MOVED, place, evacuated)
     if locked is not None and locked.state != state:
         tell_instance(connection, move, at, state, place)
 

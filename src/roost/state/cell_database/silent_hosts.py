@@ -89,9 +89,11 @@ def read_silent_hosts(connection: Connection) -> dict[str, SilentHost]:
 
 @transaction
 def read_outlook(connection: Connection, hosts: tuple[str, ...]) -> Outlook:
-    """Return what the cell knows of some hosts."""
+    """Return what the cell knows of some hosts, and of those that are dead."""
     leaving: dict[str, list[Departure]] = {}
-    for some in in_batches(hosts):
+    known = read_silent_hosts()(connection)
+    dead = (row.host for row in known.values() if row.state == DEAD)
+    for some in in_batches({*hosts, *dead}):
         tried = {
             (uuid, attempt): number
             for uuid, attempt, number in connection.execute(_TRIED, {"hosts": some}).all()
@@ -99,29 +101,36 @@ def read_outlook(connection: Connection, hosts: tuple[str, ...]) -> Outlook:
         for row in connection.execute(_LEAVING, {"hosts": some}):
             departure = Departure(row.uuid, row.host, row.attempt, tried.get((row.uuid, row.attempt), 0))
             leaving.setdefault(row.host, []).append(departure)
-    return Outlook(read_fences(connection, hosts), leaving, read_silent_hosts()(connection))
+    return Outlook(read_fences(connection, hosts), leaving, known)
 
 
 @transaction
 def note_unproved(connection: Connection, row: SilentHost) -> bool:
-    """Store why a host is not taken for dead. Returns False if that is known, or the host is back or dead."""
+    """Store why a host is not taken for dead.
+
+    Returns False if that is known, or the host is back, dead, or being powered off by another command.
+    """
     there = _locked(connection, row)
     if there is None or there.state == DEAD or (there.state, there.words) == (UNPROVED, row.words):
+        return False
+    if there.state == FENCING and there.tries != row.tries:
+        # Only the command that is under way ends it.
         return False
     _put(connection, msgspec.structs.replace(row, tries=there.tries))
     return True
 
 
 @transaction
-def begin_command(connection: Connection, row: SilentHost, tries: int) -> int | str:
+def begin_command(connection: Connection, row: SilentHost, tries: int) -> int | str | None:
     """Note that a command to power a host off begins; returns its number, or why it does not begin.
 
-    ``tries``: as many were begun as far as the conductor knows.
+    ``tries``: as many were begun as far as the conductor knows. None: another conductor has begun one, or the
+    host is back.
     """
     hold_limits(connection)
     there = _locked(connection, row)
     if there is None or there.state == DEAD or there.tries != tries:
-        return "the host is back, or another conductor has taken it"
+        return None
     if (refusal := _why_not_now(connection, row.host)) is not None:
         return refusal
     _put(connection, msgspec.structs.replace(row, tries=tries + 1))
@@ -129,18 +138,18 @@ def begin_command(connection: Connection, row: SilentHost, tries: int) -> int | 
 
 
 @transaction
-def note_dead(connection: Connection, row: SilentHost) -> str | None:
-    """Store the proof that a host is dead; returns why that is not done, None if it is or was before.
+def note_dead(connection: Connection, row: SilentHost) -> bool | str:
+    """Store the proof that a host is dead; returns whether it is new, or why it is not stored.
 
-    A proof by the fence of its agent needs that fence to be in force. One by a command needs that no other
-    was begun since.
+    A proof by a command needs that no other was begun since. That the fence of its agent is in force follows
+    from the session: nothing is told of another fence without opening it.
     """
     hold_limits(connection)
     there = _locked(connection, row)
     if there is None:
         return "the host is back"
     if there.state == DEAD:
-        return None
+        return False
     if row.kind == "command":
         if (there.state, there.tries) != (FENCING, row.tries):
             return "another conductor has taken the host"
@@ -148,7 +157,7 @@ def note_dead(connection: Connection, row: SilentHost) -> str | None:
         if (refusal := _why_not_now(connection, row.host)) is not None:
             return refusal
     _put(connection, row)
-    return None
+    return True
 
 
 @transaction
