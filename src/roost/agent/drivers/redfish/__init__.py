@@ -16,6 +16,7 @@ bmc            requests to a BMC, by sushy, in threads
 book           durable record of the instance of each node, which a BMC cannot keep
 power_watch    polls the power of all nodes
 machines       switches nodes on and off
+power_off      powers one machine off, for the conductors of a host whose agent is silent
 cleaning       cleans nodes after their instances
 driver         the driver
 options        options of the group ``redfish``
