@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.sessions import OpenSession
 from roost.conductor.agent_endpoint.transactions import ConfirmBuild, StorePoll
+from roost.model.fence import Fence
 from roost.model.instance import AttemptKey, BuildRequest, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
 from roost.process.context import Work
@@ -76,6 +77,7 @@ def _openings(draw: random.Random) -> Batch:
             service_version=1,
             at=NOW,
             is_held=draw.random() < 0.3,
+            fence=draw.choice((None, Fence(60.0, 20.0, guarded=True))),
         )
         for host in draw.sample((*HOSTS, "d"), draw.randint(1, 4))
     ]
@@ -112,6 +114,7 @@ def _poll(draw: random.Random, host: str) -> StorePoll:
             for number in range(draw.randint(0, 1))
         ),
         guests=draw.choice((None, None, dict(attempts()))),
+        fenced=draw.choice(({}, {}, dict(attempts()))),
         at=NOW,
         cell="cell1",
         wants_orders=draw.random() < 0.5,

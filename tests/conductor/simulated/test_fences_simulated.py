@@ -359,12 +359,14 @@ class Drawn(CloudWorld):
         fence = (Fence(30.0, 12.0, guarded=True), Fence(70.0, 8.0, guarded=True), None)[seed % 3]
         super().__init__(KINDS[kind], seed, cells=("c1",), hosts=4, audits=False, fence=fence)
         self.proofs = set()
-        self.restarted = False
+        self.evacuated = self.restarted = False
 
     def check(self):
         super().check()
         moves = [each for cell in self.cells for each in self.moves(cell).values()]
-        self.proofs = {each.proof.kind for each in moves if each.proof is not None and each.state == DONE}
+        proved = [each for each in moves if each.proof is not None]
+        self.proofs = {each.proof.kind for each in proved}
+        self.evacuated = any(each.state == DONE for each in proved)
         said = {note.what[2] for note in self.network.trace if note.what[1:2] == ("says",)}
         self.restarted = "guests that a host has stopped by its fence are started again" in said
 
@@ -380,6 +382,7 @@ def test_no_guest_runs_twice_in_any_schedule_with_fences(kind):
     simulate(make, range(SCHEDULES), kind)
     proofs = {each for world in drawn for each in world.proofs}
     assert {"fence", "command"} <= proofs
+    assert any(world.evacuated for world in drawn)
     assert any(world.restarted for world in drawn)
 
 

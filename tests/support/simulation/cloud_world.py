@@ -59,6 +59,9 @@ AUDITS = AuditOptions(every=15.0, settle=8.0, look=4.0, most_repairs=3)
 PAUSES = STORM._replace(pauses=0.04)
 """Processes are stopped just before they write, often past their leases."""
 
+WIND = STORM._replace(crashes=0.0, pauses=0.0)
+"""Messages are lost and late, and processes live long enough to see others stand still."""
+
 KINDS = {
     "pauses": Kind(PAUSES, failing=0.2, seconds=30.0),
     "calm": Kind(),
@@ -150,28 +153,30 @@ KINDS = {
         breaking=0.1,
     ),
     "fences": Kind(
-        PAUSES,
+        WIND,
         (
-            *("isolate_agent", "isolate_agent", "freeze_agent", "kill_agent"),
-            *("crash", "crash_super", "stop_super", "database_away"),
+            *("isolate_agent", "isolate_agent", "isolate_agent"),
+            *("freeze_agent", "freeze_agent", "kill_agent"),
+            *("crash", "stop", "crash_super", "database_away"),
         ),
-        8,
+        9,
         failing=0.1,
         deletes=0.2,
         powers=0.3,
         moves=0.3,
         unstoppable=0.1,
-        seconds=350.0,
+        seconds=450.0,
     ),
     "fences under live moves": Kind(
-        PAUSES,
+        WIND,
         ("isolate_agent", "isolate_agent", "freeze_agent", "kill_agent", "crash"),
         6,
         failing=0.1,
+        deletes=0.1,
         moves=1.0,
         live=0.9,
         breaking=0.1,
-        seconds=350.0,
+        seconds=450.0,
     ),
     "everything": Kind(
         STORM, (*ALL, "crash_super", "stop_super", "cut_off_super"), 8, failing=0.2, seconds=45.0

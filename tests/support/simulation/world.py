@@ -424,20 +424,20 @@ class World:
         agent = self._agent_with_guests()
         self.network.note(agent.name, "is cut off from", [CELL])
         self.network.cut.add((agent.name, CELL))
-        seconds = self.random.choice((20.0, 60.0, 150.0, 250.0))
+        seconds = self.random.choice((20.0, 120.0, 250.0))
         self.loop.after(seconds, self.network.cut.discard, (agent.name, CELL))
 
     def freeze_agent(self) -> None:
         """An agent stands still, often for longer than its fence."""
         agent = self._agent_with_guests()
         agent.stop()
-        self.loop.after(self.random.choice((5.0, 20.0, 80.0, 250.0)), agent.go_on)
+        self.loop.after(self.random.choice((5.0, 20.0, 120.0, 250.0)), agent.go_on)
 
     def kill_agent(self) -> None:
         """An agent dies, and is started again later, often after the time of its fence."""
         agent = self._agent_with_guests()
         agent.crash()
-        self.loop.after(self.random.choice((5.0, 20.0, 80.0, 250.0)), agent.start)
+        self.loop.after(self.random.choice((5.0, 20.0, 120.0, 250.0)), agent.start)
 
     def database_away(self) -> None:
         """A database is stopped."""

@@ -96,9 +96,6 @@ class DeadHosts:
     async def look(self, context: Context, cells: Collection[str], *, attached: bool = True) -> None:
         """Look at the hosts of some cells once. ``attached``: whether instances with ports or accelerators
         may move."""
-        for name, cell in self._cells.items():
-            if name not in cells:
-                cell.silence.away()
         await context.together([self._look_at(context, name, attached) for name in cells])
 
     async def _look_at(self, context: Context, name: str, attached: bool) -> None:
@@ -130,7 +127,6 @@ class DeadHosts:
                 await self._ask(context, database, cell, row, outlook.leaving.get(row.host, []), attached)
             counting = [row for row in outlook.known.values() if row not in back]
         except StorageError as error:
-            cell.silence.away()
             values = {"cell": name, "error": one_line(error)}
             context.log("hosts of a cell are evacuated later", values, "debug")
             return

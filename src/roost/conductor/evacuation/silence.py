@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from roost.state.leases import Lease, Standstill
 
-LONGEST_GAP = 15.0
-"""Seconds between two looks after which nothing is known of the time between them."""
+LONGEST_GAP = 10.0
+"""Seconds between two looks that succeed after which the time between them does not count: the database was
+away, or the conductor."""
 
 AWAY_SECONDS = 45.0
 """Seconds without a sign of any host of a cell after which its endpoint is taken for away, and not its hosts.
@@ -18,7 +19,8 @@ class CellSilence:
     """The hosts of a cell, each with the time for which its session was seen to stand still.
 
     Times in which the cell's database could not be read, the conductor did not look, or no host of the cell
-    was heard do not count: the observation begins anew.
+    was heard do not count: the observation begins anew. One look that fails does not end it: what was written
+    meanwhile is there at the next one.
     """
 
     def __init__(self) -> None:
@@ -35,10 +37,6 @@ class CellSilence:
             self._standing.interrupted()
         self._signs = signs
         self._standing.look(signs, began, ended)
-
-    def away(self) -> None:
-        """Note that the cell's database could not be read."""
-        self._standing.interrupted()
 
     def seconds(self, host: str) -> float:
         """Return the seconds for which a host has certainly given no sign of life."""
