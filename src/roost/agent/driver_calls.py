@@ -12,6 +12,7 @@ from roost.agent.drivers import (
     LiveDriver,
     PortDriver,
     SharingDriver,
+    ShelvingDriver,
     StoppingDriver,
     fencing_driver,
     live_driver,
@@ -60,6 +61,9 @@ class DriverCalls(Protocol):
 
     async def disk_store(self) -> str | None:
         """Return the store of disks, on all hosts of which a guest finds its own; None: there is none."""
+
+    async def keeps_shelved(self) -> bool:
+        """Return whether the disks of guests that are shelved stay in their store."""
 
     async def moves_live(self) -> bool:
         """Return whether guests can move to other hosts while they run."""
@@ -152,6 +156,10 @@ class DriverService:
         if not isinstance(driver, StoppingDriver) or not driver.keeps_disks:
             return None
         return driver.disk_store if isinstance(driver, SharingDriver) else YES
+
+    async def keeps_shelved(self) -> bool:
+        """Return whether the disks of guests that are shelved stay in their store."""
+        return isinstance(self._driver, ShelvingDriver) and self._driver.keeps_shelved
 
     async def moves_live(self) -> bool:
         """Return whether guests can move to other hosts while they run."""

@@ -10,7 +10,7 @@ from roost.agent.drivers import Hardware
 from roost.agent.troubles import Troubles
 from roost.model.assignment import digest
 from roost.model.names import provider_uuid
-from roost.model.node import KEEPS_DISKS, LIVE_MOVES, YES, NodeInstance, NodeReport
+from roost.model.node import KEEPS_DISKS, KEEPS_SHELVED, LIVE_MOVES, YES, NodeInstance, NodeReport
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_NAME
 
@@ -26,7 +26,8 @@ class DriverFacts(msgspec.Struct, frozen=True):
 
     ``nodes``: the root of each node by the node's name; None if the driver failed to list them.
     ``disk_store``: guests that move find their disks on the other hosts with the same one; None: on none.
-    ``moves_live``: guests can move while they run.
+    ``moves_live``: guests can move while they run. ``keeps_shelved``: disks stay in the store when guests are
+    destroyed.
     """
 
     nodes: dict[str, str] | None
@@ -34,6 +35,7 @@ class DriverFacts(msgspec.Struct, frozen=True):
     metrics: dict[str, float]
     disk_store: str | None = None
     moves_live: bool = False
+    keeps_shelved: bool = False
 
 
 async def read_facts(context: AgentContext, host: str, troubles: Troubles) -> DriverFacts:
@@ -42,7 +44,12 @@ async def read_facts(context: AgentContext, host: str, troubles: Troubles) -> Dr
     hardware = await _hardware(context, troubles)
     metrics = await _metrics(context, troubles)
     return DriverFacts(
-        nodes, hardware, metrics, await context.driver.disk_store(), await context.driver.moves_live()
+        nodes,
+        hardware,
+        metrics,
+        await context.driver.disk_store(),
+        await context.driver.moves_live(),
+        await context.driver.keeps_shelved(),
     )
 
 
@@ -111,6 +118,8 @@ def _report(
     stats = {} if facts.disk_store is None else {KEEPS_DISKS: facts.disk_store}
     if facts.moves_live:
         stats[LIVE_MOVES] = YES
+    if facts.disk_store is not None and facts.keeps_shelved:
+        stats[KEEPS_SHELVED] = YES
     hardware = facts.hardware
     return NodeReport(
         host=host,

@@ -272,7 +272,7 @@ class AgentWorkload:
                 guest = (await self._context.driver.guests()).get(order.instance)
                 if guest is not None and guest > order.attempt:
                     return None
-                ports = "all" if order.ends_instance else order.ports
+                ports = "all" if order.ends_instance and order.ports != "every" else order.ports
                 await self._context.driver.destroy(order.instance, ports)
                 if order.ends_instance:
                     await self._context.driver.remove_disks(order.instance)
@@ -389,11 +389,14 @@ def _released_by(order: Order) -> PortsReleased:
     """Return the ports that an instance loses with a build that ends.
 
     A guest that moves leaves its ports to the host that starts it next, and one that is rebuilt to the next.
+    Those of an instance that is unshelved are bound again by the next attempt.
     """
     if isinstance(order, ReceiveGuest):
         return "none"
     if not isinstance(order, Build):
         return "host"
+    if order.instance.shelf is not None:
+        return "unbound"
     return "none" if order.instance.move is not None or order.instance.state in REBUILDS else "host"
 
 

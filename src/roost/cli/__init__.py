@@ -21,7 +21,7 @@ Commands that call services:
 host, node, cell, drain, aggregate            hosts, their nodes, cells, drains of them, host aggregates
 instance, instance_moves, move, server_group  instances, their moves, server groups
 maintenance                                   plans that empty many hosts in few groups
-instance_power                                 instances stopped, started, rebuilt
+instance_power                                 instances stopped, started, rebuilt, shelved
 ask                                           requests to the scheduler for hosts
 service, events, audit                        processes, events, the audit of conductors
 status/, top/, fleet_map/                     problems of a cloud, a running service, the map of hosts

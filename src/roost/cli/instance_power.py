@@ -1,4 +1,4 @@
-"""``roost instance stop``, ``start`` and ``rebuild``: guests are stopped, started and made anew."""
+"""``roost instance stop``, ``start``, ``rebuild``, ``shelve`` and ``unshelve``: words on single instances."""
 
 import sys
 import time
@@ -10,6 +10,12 @@ from roost.cli.instance_names import PATH, uuid_of
 from roost.cli.options import key_values
 from roost.cli.output import action_as_json, print_json
 from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
+
+_UNDER_WAY = (
+    *("powering-", "rebuilding", "shelving", "offloaded", "unshelving"),
+    *("assigned", "starting", "failed", "abandoned"),
+)
+"""The beginnings of states that an instance leaves by itself."""
 
 LOOK_SECONDS = 0.5
 """Seconds between two reads of an instance whose result is waited for."""
@@ -76,15 +82,55 @@ def rebuild(
     _tell(conductor, [conductor.ask("POST", path, body)], ("active", "stopped"), wait, as_json)
 
 
-INSTANCE_POWER = (stop, start, rebuild)
+@click.command(epilog="Example: roost instance shelve web-1 --wait")
+@click.argument("names", nargs=-1, required=True, metavar="INSTANCE...")
+@click.option(
+    "--discard-disks",
+    is_flag=True,
+    help="The disks may be made anew from the images; what is on them is lost.",
+)
+@click.option("--wait", is_flag=True, help="Wait until all are shelved.")
+@action_as_json
+@with_conductor
+def shelve(
+    conductor: ServiceClient, names: tuple[str, ...], discard_disks: bool, wait: bool, as_json: bool
+) -> None:
+    """Shelve instances. Their hosts destroy the guests, and what they hold is freed.
+
+    The disks stay in the store that hosts share; without one, --discard-disks is needed. With --wait the exit
+    status is 1 if one was not shelved.
+    """
+    _switch(conductor, names, "shelve", "shelved", wait, as_json, {"discard_disks": discard_disks})
+
+
+@click.command(epilog="Example: roost instance unshelve web-1 --wait")
+@click.argument("names", nargs=-1, required=True, metavar="INSTANCE...")
+@click.option("--wait", is_flag=True, help="Wait until all run, or stay shelved.")
+@action_as_json
+@with_conductor
+def unshelve(conductor: ServiceClient, names: tuple[str, ...], wait: bool, as_json: bool) -> None:
+    """Have shelved instances run again, on hosts of their cells that the scheduler chooses.
+
+    One that no host takes stays shelved, with the reason. With --wait the exit status is 1 then.
+    """
+    _switch(conductor, names, "unshelve", "active", wait, as_json)
+
+
+INSTANCE_POWER = (stop, start, rebuild, shelve, unshelve)
 """The commands of this module, for the group ``roost instance``."""
 
 
 def _switch(
-    conductor: ServiceClient, names: tuple[str, ...], verb: str, wanted: str, wait: bool, as_json: bool
+    conductor: ServiceClient,
+    names: tuple[str, ...],
+    verb: str,
+    wanted: str,
+    wait: bool,
+    as_json: bool,
+    body: dict[str, Any] | None = None,
 ) -> None:
     uuids = [uuid_of(conductor, name) for name in names]
-    found = [conductor.ask("POST", f"{PATH}/{part_of_path(uuid)}/{verb}") for uuid in uuids]
+    found = [conductor.ask("POST", f"{PATH}/{part_of_path(uuid)}/{verb}", body) for uuid in uuids]
     _tell(conductor, found, (wanted,), wait, as_json)
 
 
@@ -103,8 +149,8 @@ def _tell(
 
 
 def _settled(conductor: ServiceClient, instance: dict[str, Any]) -> dict[str, Any]:
-    """Return an instance as it is once its host has done what was asked, or could not."""
-    while instance["state"].startswith(("powering-", "rebuilding")):
+    """Return an instance as it is once what was asked is done, or cannot be."""
+    while instance["state"].startswith(_UNDER_WAY):
         time.sleep(LOOK_SECONDS)
         instance = conductor.ask("GET", f"{PATH}/{part_of_path(instance['uuid'])}")
     return instance

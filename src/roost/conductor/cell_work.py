@@ -12,18 +12,27 @@ import msgspec
 from roost.conductor.backoff import Backoff
 from roost.conductor.claim_release import free
 from roost.conductor.context import CellConductorContext
-from roost.conductor.failed_instance import all_reasons, claimed_by, follow_claim, spec_of
+from roost.conductor.failed_instance import all_reasons, claimed_by, follow_claim, placed_by, spec_of
 from roost.conductor.moves.queue import MoveQueue
 from roost.conductor.owned_work import OwnedWork
+from roost.conductor.unshelving import select_host
 from roost.ledger import LedgerError
-from roost.model.instance import ABANDONED, DESTROYED, FAILED, AttemptKey, Instance
+from roost.model.instance import (
+    ABANDONED,
+    DESTROYED,
+    FAILED,
+    OFFLOADED,
+    UNSHELVING,
+    AttemptKey,
+    Instance,
+)
 from roost.model.move import ARRIVING, LEAVING, Side
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
 from roost.process.logs import RequestIds, serving
 from roost.process.metrics import catalogue as metrics
-from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
+from roost.scheduler.errors import NoAlternate, NoValidHost, SchedulerError, StaleClaim
 from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
 from roost.scheduler.selection.replacement import AlternateRequest
 from roost.state.cell_database.arrivals import find_instances
@@ -39,11 +48,16 @@ from roost.state.cell_database.conductor_work import (
 from roost.state.cell_database.deletions import forget_destroyed
 from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.cell_database.moves import find_moves
+from roost.state.cell_database.shelves import assign_unshelved, put_on_shelf
 from roost.state.leases import Tenure
 from roost.storage import StorageError
 
 MOST = 1000
 """Instances that a conductor takes in one transaction, about."""
+
+
+_TO_PLACE = (FAILED, UNSHELVING)
+"""States of instances that want a host."""
 
 
 class CellQueue(OwnedWork[Instance]):
@@ -76,7 +90,7 @@ async def work_through(context: CellConductorContext, work: CellQueue) -> None:
             work.own(holder, await context.write(work.database, take_work(holder, new)))
         await _look_again(context, work)
         now = context.monotonic()
-        due = [each for each in work.in_state(FAILED) if work.is_due(each.uuid, now)]
+        due = [each for state in _TO_PLACE for each in work.in_state(state) if work.is_due(each.uuid, now)]
         if due:
             await context.together([_move(context, work, each) for each in due])
         await _finish(context, work)
@@ -93,6 +107,7 @@ async def _finish(context: CellConductorContext, work: CellQueue) -> None:
     for finish, ended in (
         (_forget, work.in_state(DESTROYED)),
         (_end_in_error, work.in_state(ABANDONED)),
+        (_shelve, work.in_state(OFFLOADED)),
     ):
         try:
             if ended:
@@ -110,7 +125,8 @@ async def _look_again(context: CellConductorContext, work: CellQueue) -> None:
     now = context.monotonic()
     due = {
         each.uuid: each
-        for each in work.in_state(FAILED)
+        for state in _TO_PLACE
+        for each in work.in_state(state)
         if work.was_postponed(each.uuid) and work.is_due(each.uuid, now)
     }
     if due:
@@ -124,7 +140,7 @@ async def _move(context: CellConductorContext, work: CellQueue, instance: Instan
     An error concerns this instance alone, unless a database fails. Raises `StorageError`, `LedgerError`.
     """
     try:
-        await _move_now(context, work, instance)
+        await (_unshelve if instance.state == UNSHELVING else _move_now)(context, work, instance)
     except (StorageError, LedgerError):
         raise
     except Exception as error:
@@ -140,17 +156,19 @@ async def _move_now(context: CellConductorContext, work: CellQueue, instance: In
     if hopeless is not None:
         await _give_up(context, work, instance, [hopeless], recorded=False)
         return None
+    run, request_id = placed_by(instance)
     try:
-        with serving(RequestIds(instance.request_id)):
+        with serving(RequestIds(request_id)):
             found = await context.scheduler.use_alternate(
                 AlternateRequest(
                     spec_of(instance),
-                    instance.uuid,
+                    instance.consumer,
                     claimed_by(instance, work.cell),
                     instance.alternates,
                     reason=instance.reason or "",
-                    run=instance.run,
-                    request_id=instance.request_id,
+                    run=run,
+                    request_id=request_id,
+                    of_instance="" if instance.consumer == instance.uuid else instance.uuid,
                 )
             )
     except NoAlternate as none:
@@ -181,6 +199,58 @@ async def _move_now(context: CellConductorContext, work: CellQueue, instance: In
     else:
         _moved_on(context, work, instance)
     return work.drop([instance.uuid])
+
+
+async def _unshelve(context: CellConductorContext, work: CellQueue, instance: Instance) -> None:
+    """Claim a host for a shelved instance; without one it stays on the shelf, with the reason."""
+    assert instance.shelf is not None
+    hopeless = work.hopeless(instance.uuid)
+    if hopeless is not None:
+        return await _stay_shelved(context, work, instance, hopeless)
+    try:
+        found = await select_host(context, work.database, work.cell, instance)
+    except NoValidHost as none:
+        return await _stay_shelved(context, work, instance, f"No valid host was found: {none.reason}")
+    except (SchedulerError, PlacementError) as error:
+        result = result_of(error)
+        if result.verdict is ClaimVerdict.RETRY:
+            raise
+        return await _stay_shelved(context, work, instance, result.reason or "")
+    if found is not None:
+        assign = assign_unshelved(
+            unshelved=instance,
+            selection=found.selected,
+            alternates=found.alternates,
+            run=found.run,
+            at=context.clock(),
+        )
+        if not await context.write(work.database, assign):
+            _moved_on(context, work, instance)
+    return work.drop([instance.uuid])
+
+
+async def _stay_shelved(
+    context: CellConductorContext, work: CellQueue, instance: Instance, reason: str
+) -> None:
+    """Look for no further host. What an earlier owner has claimed is freed next."""
+    abandon = abandon_instance(
+        key=AttemptKey(instance.uuid, instance.attempt),
+        reason=reason,
+        at=context.clock(),
+        owner=_ownership(instance),
+        state=UNSHELVING,
+    )
+    if not await context.write(work.database, abandon):
+        _moved_on(context, work, instance)
+        return work.drop([instance.uuid])
+    return await _end_in_error(context, work, [instance])
+
+
+async def _shelve(context: CellConductorContext, work: CellQueue, offloaded: Sequence[Instance]) -> None:
+    """Free the claims of instances whose guests are gone, then put them on the shelf."""
+    uuids = tuple(each.uuid for each in await free(context, offloaded))
+    await context.write(work.database, put_on_shelf(uuids, context.clock()))
+    work.drop(uuids)
 
 
 async def _give_up(
@@ -217,7 +287,10 @@ async def _give_up(
 async def _end_in_error(
     context: CellConductorContext, work: CellQueue, abandoned: Sequence[Instance]
 ) -> None:
-    """Free the claims of instances for which no further attempt is made, then put them in error."""
+    """Free the claims of instances for which no further attempt is made, then put them in error.
+
+    One that was shelved is shelved again.
+    """
     # If the write that frees fails, they are still abandoned at the next look.
     work.own(work.tenure.holder, [msgspec.structs.replace(each, state=ABANDONED) for each in abandoned])
     arriving = await _of_sides(context, work, abandoned, ARRIVING)
@@ -226,7 +299,10 @@ async def _end_in_error(
         msgspec.structs.replace(each, move=None) if each.uuid in arriving else each for each in abandoned
     ]
     uuids = tuple(each.uuid for each in await free(context, alone))
+    shelved = tuple(each.uuid for each in alone if each.shelf is not None and each.uuid in uuids)
     await context.write(work.database, put_in_error(uuids, context.clock()))
+    if shelved:
+        await context.write(work.database, put_on_shelf(shelved, context.clock()))
     work.drop(uuids)
 
 
@@ -265,12 +341,13 @@ def _ownership(instance: Instance) -> Ownership:
 
 def _record_failure(context: CellConductorContext, work: CellQueue, instance: Instance) -> None:
     """Record the end of an attempt that no other process records."""
+    run, request_id = placed_by(instance)
     attempt = end_of(
         claimed_by(instance, work.cell),
         BUILD_FAILED,
         context.clock(),
-        run=instance.run,
-        request_id=instance.request_id,
+        run=run,
+        request_id=request_id,
         instance=instance.uuid,
         reason=instance.reason or "",
     )

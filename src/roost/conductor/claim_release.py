@@ -63,7 +63,7 @@ async def free(context: PlacementContext, ended: Sequence[Instance]) -> list[Ins
 
 async def _free_with_moves(context: PlacementContext, moving: Sequence[Instance]) -> list[Instance]:
     """Free instances that were moving, and their moves; returns those that are free."""
-    consumers = [uuid for each in moving for uuid in (each.uuid, each.move) if uuid is not None]
+    consumers = [uuid for each in moving for uuid in (each.consumer, each.move) if uuid is not None]
     refused = (await free_claims(context, consumers)).refused
     for uuid, error in refused.items():
         context.log(
@@ -71,22 +71,22 @@ async def _free_with_moves(context: PlacementContext, moving: Sequence[Instance]
             {"consumer": uuid, "error": one_line(error)},
             "warning",
         )
-    return [each for each in moving if each.uuid not in refused and each.move not in refused]
+    return [each for each in moving if each.consumer not in refused and each.move not in refused]
 
 
 class Freeing(NamedTuple):
-    """Instances whose claims were freed now, and the error of each whose claim placement refuses to free."""
+    """Consumers whose claims were freed now, and the error of each whose claim placement refuses to free."""
 
     freed: list[str]
     refused: dict[str, PlacementError]
 
 
-async def free_claims(context: PlacementContext, instances: Collection[str]) -> Freeing:
-    """Free the claims of instances that have ended, by writes at the generations that are read first.
+async def free_claims(context: PlacementContext, consumers: Collection[str]) -> Freeing:
+    """Free the claims of consumers that have ended, by writes at the generations that are read first.
 
     Raises: what placement raises if it does not answer.
     """
-    held = await context.placement.holdings(tuple(instances))
+    held = await context.placement.holdings(tuple(consumers))
     if not held:
         return Freeing([], {})
     try:
@@ -99,7 +99,7 @@ async def free_claims(context: PlacementContext, instances: Collection[str]) -> 
     # One of them may be the cause: a write of several is refused as a whole.
     outcome = Freeing([], {})
     # Also those that held nothing: what one of them held may be another's now.
-    for uuid in instances:
+    for uuid in consumers:
         try:
             if await _free_what_is_there(context, uuid):
                 outcome.freed.append(uuid)
@@ -133,12 +133,12 @@ class _Refused(NamedTuple):
 
 
 async def _free_together(context: PlacementContext, ended: Sequence[Instance]) -> None:
-    at = {each.uuid: each.selection.generation for each in ended if each.selection is not None}
+    at = {each.consumer: each.selection.generation for each in ended if each.selection is not None}
     # Instances without a claim, and claims of versions that stored no generation.
-    if others := tuple(each.uuid for each in ended if at.get(each.uuid) is None):
+    if others := tuple(each.consumer for each in ended if at.get(each.consumer) is None):
         await context.placement.delete_allocations(others)
-    if fenced := [each for each in ended if at.get(each.uuid) is not None]:
-        writes = tuple(_nothing(each, at[each.uuid] or 0) for each in fenced)
+    if fenced := [each for each in ended if at.get(each.consumer) is not None]:
+        writes = tuple(_nothing(each, at[each.consumer] or 0) for each in fenced)
         await context.placement.write_allocations(writes)
 
 
@@ -155,7 +155,7 @@ async def _try_to_free(context: PlacementContext, instance: Instance) -> _Refuse
 
 async def _free_one(context: PlacementContext, instance: Instance) -> None:
     """Free a claim that differs from its instance's row: the row was not written after the claim changed."""
-    held = (await context.placement.holdings((instance.uuid,))).get(instance.uuid)
+    held = (await context.placement.holdings((instance.consumer,))).get(instance.consumer)
     if held is not None:
         write = _nothing(instance, held.consumer.generation)
         await context.placement.write_allocations((write,))
@@ -175,7 +175,7 @@ def nothing_held(held: Held) -> ConsumerWrite:
 
 def _nothing(instance: Instance, generation: int) -> ConsumerWrite:
     return ConsumerWrite(
-        consumer=instance.uuid,
+        consumer=instance.consumer,
         allocations={},
         project_id=instance.project_id,
         user_id=instance.user_id,

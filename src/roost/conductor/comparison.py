@@ -7,6 +7,8 @@ and a process may be killed between any two:
     build failed -> claim moved to an alternate -> assigned there
     build failed -> instance abandoned -> claim freed -> instance in error
     request given up -> mapped to cell0 -> instance in error there -> claim freed -> request finished
+    to be shelved -> destroyed on the host -> claim freed -> shelved
+    to be unshelved -> claimed by another consumer -> assigned, or claim freed and shelved
     deletion accepted -> marked in the cell -> destroyed on the host -> claim freed -> instance forgotten
         there -> mapping forgotten
 
@@ -14,7 +16,8 @@ So an instance that is assigned, starting, active, stopped, lost, or about to be
 claim, on the tree of the node that it is assigned to, at every moment. An instance in error has none once its
 request is finished. A claim without an instance belongs to a request that is still waiting or to a deletion
 under way, or it has leaked. While an instance is failed, abandoned, deleting or destroyed its claim may be
-anywhere or gone. A mapping without an instance belongs to an instance on its way in (its request waits) or
+anywhere or gone, and so may that of one that is offloaded or about to be unshelved. A shelved one holds
+nothing. A mapping without an instance belongs to an instance on its way in (its request waits) or
 out (its deletion is accepted).
 
 A move is a consumer of its own (`roost.model.move`). While it goes on, instance and move are judged by its
@@ -30,7 +33,16 @@ import msgspec
 
 from roost.ledger import Held
 from roost.ledger.findings import Finding
-from roost.model.instance import ABANDONED, CLAIMED, ERROR, FAILED, Instance
+from roost.model.instance import (
+    ABANDONED,
+    CLAIMED,
+    ERROR,
+    FAILED,
+    OFFLOADED,
+    SHELVED,
+    UNSHELVING,
+    Instance,
+)
 from roost.model.move import ARRIVING, DELETED, ENDED, HOLDS_TARGET, Move
 from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.cell_mappings import CellMapping
@@ -50,7 +62,7 @@ MISSING_INSTANCE = "missing-instance"
 TWO_CELLS = "two-cells"
 """An instance is in two cells."""
 
-_MAPPED = (*CLAIMED, FAILED, ABANDONED, ERROR)
+_MAPPED = (*CLAIMED, FAILED, ABANDONED, ERROR, OFFLOADED, SHELVED, UNSHELVING)
 """States in which an instance has a mapping once its request is finished."""
 
 
@@ -90,9 +102,11 @@ def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
         return
     found: defaultdict[str, list[str]] = defaultdict(list)
     crossing: set[str] = set()
+    consumers: set[str] = set()
     for name, cell in cells.items():
         for instance in cell.instances:
             found[instance.uuid].append(name)
+            consumers.add(instance.consumer)
             yield from _judge_claim(api, cell, instance)
             half = cell.moves.get(instance.move or "")
             other = None if half is None else half.other_cell
@@ -111,9 +125,13 @@ def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
             detail = f"is mapped to {where}, no request for it waits and it is not deleted"
             yield Finding(MISSING_INSTANCE, f"instance {uuid}", detail)
     for uuid, held in api.claims.items():
-        if held.consumer.consumer_type != INSTANCE or uuid in found or uuid in api.waiting:
+        if held.consumer.consumer_type != INSTANCE or uuid in consumers or uuid in api.waiting:
             continue
         if uuid in api.deleted:
+            continue
+        if uuid in found:
+            detail = f"was freed when its instance was shelved, but holds {held.allocations}"
+            yield Finding(LEAKED_CLAIM, f"consumer {uuid}", detail)
             continue
         mapped = api.mappings.get(uuid)
         if mapped in unread or (mapped is None and unread):
@@ -125,11 +143,13 @@ def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
 
 
 def _judge_claim(api: ApiState, cell: CellState, instance: Instance) -> Iterator[Finding]:
-    held = api.claims.get(instance.uuid)
+    held = api.claims.get(instance.consumer)
     subject = f"instance {instance.uuid}"
     given_up = instance.host is None and instance.uuid in api.waiting
     if instance.state == ERROR and held is not None and not given_up:
         yield Finding(LEAKED_CLAIM, subject, f"is in error, but holds {held.allocations}")
+    if instance.state == SHELVED and held is not None:
+        yield Finding(LEAKED_CLAIM, subject, f"is shelved, but holds {held.allocations}")
     if instance.state not in CLAIMED:
         return
     node = instance.node

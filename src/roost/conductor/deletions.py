@@ -19,6 +19,7 @@ from roost.model.instance import Requester
 from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.cell_mappings import mapped_cells
+from roost.state.api_database.consumers import find_consumers
 from roost.state.api_database.crossings import crossings_of
 from roost.state.api_database.mappings import (
     ANYWHERE,
@@ -191,18 +192,23 @@ async def possible_cells(
 async def _freed(context: PlacementContext, ended: Sequence[Deletion]) -> tuple[str, ...]:
     """Free the claims of instances; returns those that hold nothing now. Raises the errors of an outage.
 
-    The cell has freed the claims of the instances that it had. A claim that placement refuses to free holds
+    The cell has freed the claims of the instances that it had; consumers that were drawn to unshelve one are
+    freed once more. A claim that placement refuses to free holds
     up the deletion of its own instance alone.
     """
     holding = [each.mapping.instance_uuid for each in ended if not each.destroyed or each.moves]
-    outcome = await free_claims(context, [*holding, *(move for each in ended for move in each.moves)])
+    uuids = tuple(each.mapping.instance_uuid for each in ended)
+    drawn = await context.read(API, find_consumers(uuids))
+    consumers = [*holding, *drawn, *(move for each in ended for move in each.moves)]
+    outcome = await free_claims(context, consumers)
     for uuid, error in outcome.refused.items():
         values = {"instance": uuid, "error": one_line(error)}
         context.log("a claim cannot be freed", values, "warning")
+    refused = {drawn.get(each, each) for each in outcome.refused}
     return tuple(
         each.mapping.instance_uuid
         for each in ended
-        if outcome.refused.keys().isdisjoint((each.mapping.instance_uuid, *each.moves))
+        if refused.isdisjoint((each.mapping.instance_uuid, *each.moves))
     )
 
 

@@ -23,6 +23,14 @@ def claimed_by(instance: Instance, cell: str) -> Selection:
     return Selection(instance.host or "", instance.node or "", cell, {}, {}, 0.0)
 
 
+def placed_by(instance: Instance) -> tuple[str, str]:
+    """Return the run that has placed the present attempt of an instance, and the request that it was for."""
+    shelf = instance.shelf
+    if shelf is not None and shelf.run and shelf.by is not None:
+        return shelf.run, shelf.by.request_id
+    return instance.run, instance.request_id
+
+
 def spec_of(instance: Instance) -> RequestSpec:
     """Return the request spec of an instance; if none is stored, one with the facts of its row."""
     if instance.spec is not None:
@@ -52,10 +60,10 @@ async def follow_claim(context: PlacementContext, database: str, instance: Insta
     """
     if instance.node is None:
         return False
-    held = (await context.placement.holdings((instance.uuid,))).get(instance.uuid)
+    held = (await context.placement.holdings((instance.consumer,))).get(instance.consumer)
     if held is not None:
         tree = await context.placement.tree(instance.node)
-        claimed = {instance.uuid: Claimed(held.allocations, held.consumer.generation)}
+        claimed = {instance.consumer: Claimed(held.allocations, held.consumer.generation)}
         names = {each.uuid: each.name for each in tree}
         follow = follow_claims(instance.node, names, claimed, context.clock())
         if await context.write(database, follow):

@@ -26,6 +26,7 @@ from roost.conductor.instances.operations import INSTANCE_OPERATIONS, INSTANCE_R
 from roost.conductor.instances.operations import PATH as INSTANCES
 from roost.conductor.instances.power import POWER_OPERATIONS, POWER_RULES
 from roost.conductor.instances.rebuild import REBUILD_OPERATIONS, REBUILD_RULES
+from roost.conductor.instances.shelve import SHELVE_OPERATIONS, SHELVE_RULES
 from roost.conductor.instances.views import InstanceViews
 from roost.conductor.maintenance.operations import MAINTENANCE_OPERATIONS, MAINTENANCE_RULES
 from roost.conductor.maintenance.operations import PATH as MAINTENANCES
@@ -62,6 +63,7 @@ DEFAULT_RULES: Final = {
     **INSTANCE_RULES,
     **POWER_RULES,
     **REBUILD_RULES,
+    **SHELVE_RULES,
     **AGGREGATE_RULES,
     **AUDIT_RULES,
     **EVENT_RULES,
@@ -175,6 +177,7 @@ OPERATIONS: Final = (
     *INSTANCE_OPERATIONS,
     *POWER_OPERATIONS,
     *REBUILD_OPERATIONS,
+    *SHELVE_OPERATIONS,
     *AGGREGATE_OPERATIONS,
     *AUDIT_OPERATIONS,
     *EVENT_OPERATIONS,

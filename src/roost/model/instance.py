@@ -31,6 +31,14 @@ REBUILDING = "rebuilding"
 """The host has been told to make the guest anew, as the next attempt; the claim stays."""
 REBUILDING_STOPPED = "rebuilding-stopped"
 """The same of an instance that was stopped: its guest is not started."""
+SHELVING = "shelving"
+"""The host has been told to destroy the guest, and to keep the disks if its store has them."""
+OFFLOADED = "offloaded"
+"""The host has destroyed the guest of an instance that is shelved; a conductor frees its claim."""
+SHELVED = "shelved"
+"""The instance has no host and no claim. ``Instance.shelf`` says what is kept of it."""
+UNSHELVING = "unshelving"
+"""A conductor looks for a host for the shelved instance."""
 DELETING = "deleting"
 """The host has been told to destroy the instance."""
 DESTROYED = "destroyed"
@@ -42,13 +50,14 @@ REBUILDS = (REBUILDING, REBUILDING_STOPPED)
 UNSETTLED = (
     *(ASSIGNED, STARTING, POWERING_OFF, POWERING_ON, *REBUILDS),
     *(FAILED, ABANDONED, DELETING, DESTROYED),
+    *(SHELVING, OFFLOADED, UNSHELVING),
 )
 """States that a conductor or an agent has to move an instance out of."""
 
 IN_PLACE = (ACTIVE, STOPPED)
 """States in which the guest of an instance is as its user wants it, as far as its host has said."""
 
-WITH_GUEST = (ACTIVE, LOST, POWERING_OFF, STOPPED, POWERING_ON, *REBUILDS)
+WITH_GUEST = (ACTIVE, LOST, POWERING_OFF, STOPPED, POWERING_ON, *REBUILDS, SHELVING)
 """States of instances whose first build has ended with a guest."""
 
 CLAIMED = (ASSIGNED, STARTING, *WITH_GUEST)
@@ -67,6 +76,7 @@ AT_HOST: Final[dict[str, OrderKind]] = {
     POWERING_ON: "start",
     REBUILDING: "build",
     REBUILDING_STOPPED: "build",
+    SHELVING: "destroy",
     DELETING: "destroy",
 }
 """The order that an instance in a state has for its host, about its present attempt."""
@@ -97,6 +107,24 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(f"{self.name}-{number + 1}" for number in range(len(self.instances)))
 
 
+class Shelf(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The facts of an instance that is shelved, until its guest runs again.
+
+    - ``host``, ``node``: where it ran. ``attempt``: its attempt there.
+    - ``store``: of its disks (`roost.model.node.KEEPS_DISKS`), which a host that builds it must have; None:
+      its disk is made anew from its image.
+    - ``by``: the requester of the unshelving that is under way, or was the last; None: it was not asked for.
+    - ``run``: the id of the scheduler run of that unshelving; empty before it has one.
+    """
+
+    host: str
+    node: str
+    attempt: int
+    store: str | None = None
+    by: "Requester | None" = None
+    run: str = ""
+
+
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """An instance as its cell's database stores it.
 
@@ -110,6 +138,10 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     ``epoch`` is that of the request's owner that put the instance into its cell. ``owner`` is the holder of
     the lease under which a conductor works on the instance, None if no conductor does; ``owner_epoch`` counts
     the owners. ``move`` is the uuid of the move that is under way, None if there is none.
+
+    ``consumer``: the uuid by which placement knows its claim: its own until it is shelved, and another one
+    from each unshelving on. ``shelf`` is there from when the instance is to be shelved until its guest runs
+    again.
 
     ``starts``: the host that builds the attempt starts its guest; False: it leaves it stopped, as it was on
     the host that it comes from. Agents of a service version before that of
@@ -137,6 +169,12 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     move: str | None = None
     starts: bool = True
     finds_disks: bool = False
+    consumer: str = ""
+    shelf: Shelf | None = None
+
+    def __post_init__(self) -> None:
+        if not self.consumer:
+            msgspec.structs.force_setattr(self, "consumer", self.uuid)
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -236,8 +274,8 @@ class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     of its claim in the records. Others belong to the attempt before them. ``reason`` and ``code`` are of
     failures, without secrets. ``by``: the operator that ended the attempt or the instance, or asked for the
     move. ``kind``: of the move (`roost.model.move.MoveKind`). ``word``: the uuid of the word that asked for a
-    rebuild, by which the same word is known when it comes again. ``cells``: of the source and the target of a
-    move to another cell.
+    rebuild, to shelve or to unshelve, by which the same word is known when it comes again. ``cells``: of the
+    source and the target of a move to another cell.
     """
 
     state: str

@@ -304,6 +304,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     - ``across``: the target may be in another cell.
     - ``side``: the half that this is of a move to another cell, None of a move within a cell. ``other_cell``:
       the name of the cell that may have the other half; None until a target there was told, or may have been.
+    - ``consumer``: of the instance; see `roost.model.instance.Instance`.
     - ``carried``: of an arriving half, and of a leaving one from when the instance has left.
     """
 
@@ -332,6 +333,16 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     side: Side | None = None
     other_cell: str | None = None
     carried: Carried | None = None
+    consumer: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.consumer:
+            msgspec.structs.force_setattr(self, "consumer", self.instance)
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The instance by its consumer, if that has another uuid."""
+        return {} if self.consumer == self.instance else {self.consumer: self.instance}
 
 
 _SOURCE_KEPT = (SWITCHED, CLEANING, REVERTING, CONTINUING, RESUMING)

@@ -98,6 +98,10 @@ Its value is the store of the disks: guests move between nodes with the same one
 stores read it too: the disks are found on any host with this value.
 """
 
+KEEPS_SHELVED = "keeps_disks_of_shelved"
+"""The key of ``stats``, with the value `YES`, of a node whose driver leaves the disks of a guest in their
+store when it destroys the guest (`roost.agent.drivers.SharingDriver`)."""
+
 LIVE_MOVES = "live_moves"
 """The key of ``stats``, with the value `YES`, of a node whose guests can move while they run."""
 

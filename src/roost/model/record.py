@@ -80,7 +80,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     - ``generations``: consumer generations of the instances whose allocations the run replaced.
     - ``beside``: the allocations of instances that keep them, and get the claim in addition. ``held_by``: the
       consumers that hold the present hosts for instances, such as Nova's migrations. ``handed``: the
-      allocations of instances whose migrations take them over with the claim.
+      allocations of instances whose migrations take them over with the claim. These four are by consumer.
+    - ``of_instances``: by consumer, the instances that were claimed for by consumers of other uuids.
+      The other fields of a run, and its attempts, name the instances.
     - ``asked``: the placement queries. ``num_alternates``, ``min_count``: as the caller gave them; a
       ``min_count`` of 0 stands for all instances.
     - ``version``: the ledger version, None for a run over HTTP or without placement. ``position``: the number
@@ -128,6 +130,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     beside: dict[str, KeptAllocations] = {}
     held_by: dict[str, str] = {}
     handed: dict[str, HandedClaim] = {}
+    of_instances: dict[str, str] = {}
     warnings: tuple[UnreadKey, ...] = ()
 
 

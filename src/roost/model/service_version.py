@@ -12,13 +12,14 @@ rolling upgrade a feature stays off until the lowest version of all running proc
     7   a move has a row in the cell of its source and in that of its target
     8   guests move while they run
     9   agents have fences, and hosts that are proved to be dead are evacuated by themselves
+   10   instances are shelved, and claimed again by another consumer
 """
 
 from typing import Final
 
 import msgspec
 
-SERVICE_VERSION: Final = 9
+SERVICE_VERSION: Final = 10
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -37,5 +38,9 @@ ATTACHED_MOVES: Final = Feature("attached-moves", 6, "instances with ports or ac
 CELL_MOVES: Final = Feature("cell-moves", 7, "instances move to other cells")
 LIVE: Final = Feature("live-moves", 8, "guests move while they run")
 FENCES: Final = Feature("fences", 9, "dead hosts are evacuated by themselves")
-FEATURES: Final = (ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES, CELL_MOVES, LIVE, FENCES)
+SHELVES: Final = Feature("shelves", 10, "instances are shelved and unshelved")
+FEATURES: Final = (
+    *(ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES, CELL_MOVES, LIVE),
+    *(FENCES, SHELVES),
+)
 """The features that a process of an earlier version would silently ignore."""

@@ -37,6 +37,7 @@ class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     beside: dict[str, KeptAllocations] = {}
     held_by: dict[str, str] = {}
     handed: dict[str, HandedClaim] = {}
+    of_instances: dict[str, str] = {}
     warnings: tuple[UnreadKey, ...] = ()
 
 

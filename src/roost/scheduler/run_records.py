@@ -90,6 +90,7 @@ class RunRecord:
             beside=dict(request.beside),
             held_by=dict(request.held_by),
             handed=dict(request.handed),
+            of_instances=dict(request.of_instances),
         )
 
     def asked(self, request: SchedulingRequest, warnings: tuple[UnreadKey, ...]) -> None:
@@ -156,7 +157,34 @@ class RunRecord:
             destinations=outcome.destinations,
             weighed=weighed_in(outcome),
         )
-        self._records.put([ended], attempts_of(run.id, run.request_id, finished, outcome))
+        attempts = attempts_of(run.id, run.request_id, finished, outcome)
+        if run.of_instances:
+            ended, attempts = renamed(ended, attempts, run.of_instances)
+        self._records.put([ended], attempts)
+
+
+def renamed(run: Run, attempts: Iterable[Attempt], names: Mapping[str, str]) -> tuple[Run, list[Attempt]]:
+    """Return a run and its attempts with other names of instances. ``names``: the new ones by the old."""
+    destinations = (
+        msgspec.structs.replace(each, instance=names.get(each.instance, each.instance))
+        for each in run.destinations
+    )
+    return (
+        msgspec.structs.replace(
+            run,
+            instances=tuple(names.get(each, each) for each in run.instances),
+            destinations=tuple(destinations),
+        ),
+        [
+            msgspec.structs.replace(each, instance=names.get(each.instance, each.instance))
+            for each in attempts
+        ],
+    )
+
+
+def as_claimed(run: Run, attempts: Iterable[Attempt] = ()) -> tuple[Run, list[Attempt]]:
+    """Return a recorded run and its attempts with the consumers in place of the instances."""
+    return renamed(run, attempts, {instance: consumer for consumer, instance in run.of_instances.items()})
 
 
 def attempts_of(run: str, request_id: str, at: float, outcome: Outcome) -> list[Attempt]:
@@ -225,8 +253,9 @@ def attempts_after(request: AlternateRequest, at: float, found: Replacement) -> 
     judge these again.
     """
     run, request_id, failed = request.run, request.request_id, request.failed
+    instance = request.of_instance or request.instance
     ended = end_of(
-        failed, FAILED, at, run=run, request_id=request_id, instance=request.instance, reason=request.reason
+        failed, FAILED, at, run=run, request_id=request_id, instance=instance, reason=request.reason
     )
     tries, last = found.tries, failed.ordinal + len(found.tries)
     if found.selected is not None:
@@ -238,7 +267,7 @@ def attempts_after(request: AlternateRequest, at: float, found: Replacement) -> 
                 run,
                 request_id,
                 at,
-                tried,
+                msgspec.structs.replace(tried, instance=instance),
                 last - len(tries) + place,
                 PENDING if tried.refusal is None else REFUSED,
                 tried.refusal,

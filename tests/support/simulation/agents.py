@@ -75,8 +75,11 @@ class DriverService:
     def disk_store(self) -> str:
         return YES
 
-    def remove_disks(self, instance: object) -> None:
-        """The host's guests have no disks."""
+    def remove_disks(self, instance: str) -> None:
+        self._host.remove_disk(instance)
+
+    def keeps_shelved(self) -> bool:
+        return self._host.keeps_shelved
 
     def hardware(self) -> None:
         """The host has no hardware that is assigned."""
@@ -89,10 +92,13 @@ class DriverService:
         seconds = self._host.seconds or context.random.choice((0.01, 0.5, 3.0, 15.0))
         await context.listen(instance.uuid, from_now=True).wait(seconds)
         self._go_on(instance.uuid, before)
+        if instance.shelf is not None and instance.finds_disks:
+            self._host.find_disk(instance.uuid)
         if instance.selection is not None:
             self._host.mappings[instance.uuid, instance.attempt] = instance.selection.mappings
         if instance.move is None or not instance.starts:
-            self._host.bind(instance.uuid, instance.attempt, moves=instance.move is not None)
+            keeps = instance.move is not None or instance.shelf is not None
+            self._host.bind(instance.uuid, instance.attempt, moves=keeps)
         self._host.prepare(instance.uuid, instance.attempt)
 
     def moves_live(self) -> bool:

@@ -15,6 +15,7 @@ from roost.conductor.evacuation.options import EvacuationOptions
 from roost.conductor.history.timeline import actions_of
 from roost.conductor.instances.power import request_power
 from roost.conductor.instances.rebuild import request_rebuild
+from roost.conductor.instances.shelve import request_shelving, request_unshelving
 from roost.conductor.moves.crossings import Crossings, carry_crossings
 from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
 from roost.conductor.request_worker import RequestWorker
@@ -127,6 +128,19 @@ KINDS = {
         moves=0.5,
         unstoppable=0.1,
     ),
+    "shelves": Kind(
+        STORM, failing=0.2, deletes=0.3, shelves=1.0, powers=0.3, moves=0.3, unstoppable=0.1, seconds=50.0
+    ),
+    "shelves under crashes": Kind(
+        PAUSES,
+        ("crash_super", "crash", "crash", "crash_agent", "stop", "stop", "stop_agent", "cut_off_agent"),
+        9,
+        failing=0.2,
+        deletes=0.3,
+        shelves=1.0,
+        moves=0.3,
+        seconds=60.0,
+    ),
     "live moves": Kind(
         STORM, failing=0.2, deletes=0.2, moves=1.0, live=0.9, breaking=0.1, unstoppable=0.1, seconds=50.0
     ),
@@ -236,6 +250,21 @@ class Rebuild(Call[Instance | ChangeRefused | None], frozen=True):
     instance: str
 
 
+class Shelve(Call[Instance | ChangeRefused | None], frozen=True):
+    """A user shelves an instance."""
+
+    word: str
+    instance: str
+    discards_disks: bool = False
+
+
+class Unshelve(Call[Instance | ChangeRefused | None], frozen=True):
+    """A user unshelves an instance."""
+
+    consumer: str
+    instance: str
+
+
 class Settle(Call[Move | MoveRefused | None], frozen=True):
     """An operator confirms a move, or reverts it."""
 
@@ -323,6 +352,14 @@ class ConductorsService:
             case Rebuild(word, instance):
                 asked = request_rebuild(context, instance=instance, image=None, word=word, by=USER)
                 return await self._moved(asked)
+            case Shelve(word, instance, discards):
+                shelving = request_shelving(
+                    context, instance=instance, discards_disks=discards, word=word, by=USER
+                )
+                return await self._moved(shelving)
+            case Unshelve(consumer, instance):
+                back = request_unshelving(context, instance=instance, consumer=consumer, by=USER)
+                return await self._moved(back)
             case Settle(uuid, confirm):
                 return await self._moved(self._settled(context, uuid, confirm))
             case Abort(uuid):
@@ -483,6 +520,8 @@ class CloudWorld(World):
                 self._user.run(f"operator of {uuid}", self._operate(uuid))
             if self.kind.powers and random.random() < self.kind.powers:
                 self._user.run(f"user of {uuid}", self._switch(uuid))
+            if self.kind.shelves and random.random() < self.kind.shelves:
+                self._user.run(f"saver of {uuid}", self._shelve(uuid))
         gone = tuple(uuid for uuid in uuids if random.random() < self.kind.deletes)
         if not gone:
             return
@@ -536,6 +575,17 @@ class CloudWorld(World):
             else:
                 await self._ask_again(Switch(uuid, number % 2 == 1), tries=3)
 
+    async def _shelve(self, uuid: str) -> None:
+        """Shelve an instance and unshelve it, once or several times, now and then before it is shelved."""
+        random, context = self.random, self._user.context
+        for number in range(random.choice((1, 2, 3))):
+            await context.sleep(random.choice((0.1, 3.0, 12.0)))
+            shelve = Shelve(f"shelve{number}-{uuid}", uuid, random.random() < 0.2)
+            await self._ask_again(shelve, tries=4)
+            await context.sleep(random.choice((0.1, 0.5, 3.0, 12.0)))
+            if random.random() < 0.85:
+                await self._ask_again(Unshelve(f"consumer{number}-{uuid}", uuid), tries=4)
+
     async def _ask_again(self, question: Any, tries: int = 6) -> Any:
         """The answer to a question that is asked until it is allowed, or often enough."""
         random, context = self.random, self._user.context
@@ -557,7 +607,10 @@ class CloudWorld(World):
         ended = {
             uuid for cell in self.all_cells for uuid, row in self.rows(cell).items() if row.state == ERROR
         }
-        late = self.placement.consumers().keys() - (cells.keys() - ended) - {FOREIGN}
+        rows = {uuid: row for cell in self.all_cells for uuid, row in self.rows(cell).items()}
+        names = {row.consumer: uuid for uuid, row in rows.items()}
+        holding = {names.get(each, each) for each in self.placement.consumers()}
+        late = holding - (cells.keys() - ended) - {FOREIGN}
         late |= self.read("api", read_crossings()).keys()
         over = not requests and not deletions and not late and not self._user.running
         return over and super().settled()

@@ -40,6 +40,8 @@ class Guests:
         self.migrations = 0
         self.released: set[str] = set()
         self.have_ports = True
+        self.disks: set[str] = set()
+        """The instances that have a disk in the store of all hosts."""
 
     @property
     def started(self) -> set[str]:
@@ -103,6 +105,8 @@ class Host:
         self.has_tokens = True
         """Whether only a guest comes here for whose attempt the host is ready."""
         self.cannot_stop = False
+        self.keeps_shelved = True
+        """Whether disks stay in the store when guests are destroyed."""
         self.failing = 0.0
         self.fails: set[tuple[str, int]] = set()
         self.fails_late: set[tuple[str, int]] = set()
@@ -157,9 +161,12 @@ class Host:
 
     def release(self, instance: str, ports: PortsReleased) -> None:
         """Release the port of a guest that ends."""
-        if ports == "all":
+        if ports in ("all", "every"):
             self._all.released.add(instance)
-        if is_released(ports, self._all.ports.get(instance, ("", 0))[0], self.name):
+        at, mark = self._all.ports.get(instance, ("", 0))
+        if ports == "unbound" and at == self.name:
+            self._all.ports[instance] = "", mark
+        elif ports != "unbound" and is_released(ports, at, self.name):
             self._all.ports.pop(instance, None)
 
     def prepare(self, instance: str, attempt: int) -> None:
@@ -176,6 +183,15 @@ class Host:
         self.off.pop(instance, None)
         self.prepared[instance] = attempt
 
+    def find_disk(self, instance: str) -> None:
+        """Find the disk of an instance that has one. Raises: `BrokenPromise`."""
+        if instance not in self._all.disks:
+            raise BrokenPromise(f"the disk of {instance} is gone")
+
+    def remove_disk(self, instance: str) -> None:
+        """Remove the disk of an instance that has ended."""
+        self._all.disks.discard(instance)
+
     def start(self, instance: str, attempt: int) -> None:
         """Start a guest that is prepared."""
         elsewhere = self._all.running(instance)
@@ -188,6 +204,7 @@ class Host:
         self.prepared.pop(instance, None)
         self._note(self.name, "runs", instance, f"attempt {attempt}")
         self.guests[instance] = attempt
+        self._all.disks.add(instance)
         self._all.builds[instance, attempt] += 1
 
     def destroy(self, instance: str) -> None:

@@ -17,7 +17,9 @@ from support.simulation.cloud_world import (
     Migrate,
     Rebuild,
     Settle,
+    Shelve,
     Switch,
+    Unshelve,
 )
 from support.simulation.network import BrokenPromise
 from support.simulation.process import Process
@@ -147,6 +149,19 @@ class Scripted(CloudWorld):
         self._words_said += 1
         word = f"word{self._words_said}"
         self._user.run(word, self._insist(Rebuild(word, uuid)))
+
+    def shelve(self, uuid: str, *, discards_disks: bool = False) -> None:
+        """A user shelves an instance."""
+        self._words_said += 1
+        word = f"word{self._words_said}"
+        self._user.run(word, self._insist(Shelve(word, uuid, discards_disks)))
+
+    def unshelve(self, uuid: str) -> str:
+        """A user unshelves an instance; returns the consumer that is drawn for it."""
+        self._words_said += 1
+        consumer = f"consumer{self._words_said}"
+        self._user.run(f"unshelves{self._words_said}", self._insist(Unshelve(consumer, uuid)))
+        return consumer
 
     def _switch(self, uuid: str, *, runs: bool) -> None:
         self._words_said += 1

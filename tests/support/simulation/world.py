@@ -29,6 +29,7 @@ from roost.model.instance import (
     OF_MOVES,
     REBUILDS,
     RESHAPED,
+    SHELVED,
     STOPPED,
     UNSETTLED,
     Instance,
@@ -96,7 +97,8 @@ class Kind(NamedTuple):
     of the storm. ``deletes``: the share of instances that are deleted in it. ``fails_over``: databases go
     back to an earlier state, and what they lose may have been promised: only harm is checked for then.
     ``moves``: the share of instances that an operator moves, ``live`` that of those moves in which the guest
-    runs on, ``powers``: that a user stops and starts. ``unstoppable``: the share of guests that cannot be
+    runs on, ``powers``: that a user stops and starts, ``shelves``: that a user
+    shelves and unshelves. ``unstoppable``: the share of guests that cannot be
     stopped, or started again, ``breaking`` that of those which are lost on their way.
     ``across``: the share of these moves that may leave their cell.
     """
@@ -110,6 +112,7 @@ class Kind(NamedTuple):
     deletes: float = 0.4
     moves: float = 0.0
     powers: float = 0.0
+    shelves: float = 0.0
     across: float = 0.0
     live: float = 0.0
     unstoppable: float = 0.0
@@ -516,13 +519,17 @@ class World:
         self.check_known(rows)
         waiting = self._check_moves(rows)
         known = self.accepted | self.doubtful | self.deleted
-        consumers = self.placement.consumers()
+        names = {row.consumer: uuid for uuid, row in rows.items()}
+        consumers = {names.get(each, each): held for each, held in self.placement.consumers().items()}
+        again = self.placement.consumers().keys() & {*self.placement.emptied} & names.keys()
+        promise(not again, f"consumers that were emptied hold something again: {again}")
         for uuid in known - rows.keys():
             gone = uuid in self.deleted or uuid in self.doubtful
             promise(gone, f"{uuid} is forgotten")
             promise(uuid not in consumers, f"{uuid} is gone and holds {consumers.get(uuid)}")
             promise(not self.guests.running(uuid), f"{uuid} is gone and runs")
             promise(uuid not in self.guests.ports, f"{uuid} is gone and has {self.guests.ports.get(uuid)}")
+            promise(uuid not in self.guests.disks, f"{uuid} is gone and has a disk")
         for uuid in rows.keys() & self.deleted:
             raise BrokenPromise(f"{uuid} is deleted and is {rows[uuid].state}")
         strange = consumers.keys() - known - waiting.keys() - {placement.FOREIGN}
@@ -603,12 +610,23 @@ class World:
         if places:
             last = places[-1]
             promise(told[0] == ASSIGNED, f"the history of {row.uuid} begins with {told[0]}")
-            promise(last.host == row.host, f"{row.uuid} is on {row.host}, not {last.host}")
+            host = None if row.state == SHELVED else last.host
+            promise(host == row.host, f"{row.uuid} is on {row.host}, not {last.host}")
             promise(last.attempt == row.attempt, f"{row.uuid} has attempt {row.attempt}, not {last.attempt}")
 
     def _check_row(self, row: Instance) -> None:
         running = self.guests.running(row.uuid)
-        held = self.placement.held(row.uuid)
+        held = self.placement.held(row.consumer)
+        if row.state == SHELVED:
+            promise(not running, f"{row.uuid} is shelved and runs: {running}")
+            promise(held is None, f"{row.uuid} is shelved and holds {held}")
+            promise((row.host, row.node, row.selection) == (None, None, None), f"{row} has a host")
+            assert row.shelf is not None
+            keeps = row.shelf.store is None or row.uuid in self.guests.disks
+            promise(keeps, f"{row.uuid} is shelved and has no disk")
+            at = self.guests.ports.get(row.uuid, ("", 0))[0]
+            promise(not at, f"{row.uuid} is shelved and its port is bound to {at}")
+            return
         if row.state == ERROR:
             promise(bool(row.reason), f"{row.uuid} is in error without a reason")
             promise(not running, f"{row.uuid} is in error and runs: {running}")

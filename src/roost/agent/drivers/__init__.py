@@ -22,7 +22,15 @@ from roost.agent.errors import CannotStopGuests, NotMigrated
 from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment
-from roost.model.instance import ACTIVE, DELETING, POWERING_OFF, POWERING_ON, STOPPED, Instance
+from roost.model.instance import (
+    ACTIVE,
+    DELETING,
+    POWERING_OFF,
+    POWERING_ON,
+    SHELVING,
+    STOPPED,
+    Instance,
+)
 
 
 class AttachedPort(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +86,7 @@ def assignment_of(instance: Instance) -> Assignment | None:
     return None if instance.selection is None else instance.selection.assignment
 
 
-BUILT: Final = (ACTIVE, POWERING_OFF, STOPPED, POWERING_ON, DELETING)
+BUILT: Final = (ACTIVE, POWERING_OFF, STOPPED, POWERING_ON, SHELVING, DELETING)
 """States of instances whose guest a driver takes up after a start of the agent."""
 
 
@@ -212,6 +220,18 @@ class SharingDriver(Protocol):
 
     async def remove_disks(self, instance: str) -> None:
         """Remove the disks of an instance that has ended; missing ones are no error."""
+
+
+@runtime_checkable
+class ShelvingDriver(Protocol):
+    """Additional property of a `StoppingDriver` whose guests can be shelved with their disks."""
+
+    @property
+    def keeps_shelved(self) -> bool:
+        """True if `destroy` leaves the disks of an instance where its guest on another host finds them later.
+
+        No guest has them in between. See `StoppingDriver.keeps_disks`, and `SharingDriver.disk_store`.
+        """
 
 
 @runtime_checkable

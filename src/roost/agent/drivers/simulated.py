@@ -303,6 +303,10 @@ class SimulatedDriver:
     def keeps_disks(self) -> bool:
         return True
 
+    @property
+    def keeps_shelved(self) -> bool:
+        return True
+
     async def stop(self, instance: str) -> None:
         guest = self._guests.get(instance)
         if guest is None:

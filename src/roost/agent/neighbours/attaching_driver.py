@@ -17,6 +17,7 @@ from roost.agent.drivers import (
     LiveDriver,
     PluggingDriver,
     SharingDriver,
+    ShelvingDriver,
     StoppingDriver,
     fencing_driver,
     live_driver,
@@ -124,6 +125,10 @@ class AttachingDriver:
             await self._driver.remove_disks(instance)
 
     @property
+    def keeps_shelved(self) -> bool:
+        return isinstance(self._driver, ShelvingDriver) and self._driver.keeps_shelved
+
+    @property
     def moves_live(self) -> bool:
         return isinstance(self._driver, LiveDriver) and self._driver.moves_live
 
@@ -162,7 +167,7 @@ class AttachingDriver:
     async def destroy_with_ports(self, instance: str, ports: PortsReleased) -> None:
         await self._driver.destroy(instance)
         self._early.pop(instance, None)
-        if instance in self._attached:
+        if instance in self._attached or ports == "every":
             self._left[instance] = ports
             await self._detach(instance)
         await self._detach_left()

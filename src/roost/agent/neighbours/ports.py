@@ -68,7 +68,7 @@ def mark_of(mark: int, at: str, host: str, attempt: int, over: int | None) -> in
 
 def is_released(ports: PortsReleased, at: str, host: str) -> bool:
     """Return whether a host releases a port that is bound to the host ``at``."""
-    return ports == "all" or (ports == "host" and at == host)
+    return ports in ("all", "every") or (ports in ("host", "unbound") and at == host)
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -139,7 +139,7 @@ class Ports:
     async def detach(self, instance: str, ports: PortsReleased = "host") -> None:
         if ports == "none":
             return
-        wanted = {} if ports == "all" else {"binding:host_id": self._host}
+        wanted = {} if ports in ("all", "every") else {"binding:host_id": self._host}
         for port in await self._of(instance, **wanted):
             await self._release(port, instance, ports)
 
@@ -206,6 +206,15 @@ class Ports:
             if port.device_id != instance or not is_released(ports, port.host, self._host):
                 return
             try:
+                if ports == "unbound":
+                    # The mark stays: a build of before that comes late must not bind it.
+                    marked = {key: port.profile[key] for key in (_ATTEMPT,) if key in port.profile}
+                    kept = {key: value for key, value in port.profile.items() if key not in _OURS}
+                    freed: dict[str, Any] = {"binding:host_id": "", "binding:profile": kept | marked}
+                    if await self._change(port, freed) is not None:
+                        return
+                    port = _read(await self._api.ask("GET", f"{_PATH}/{port.id}"), _One).port
+                    continue
                 if port.device_owner == MADE:
                     await self._api.ask("DELETE", f"{_PATH}/{port.id}", revision=port.revision_number)
                     return

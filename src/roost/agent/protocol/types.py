@@ -61,9 +61,12 @@ class Build(msgspec.Struct, frozen=True, tag=True):
         return self.instance.uuid, self.instance.attempt
 
 
-PortsReleased = Literal["host", "none", "all"]
+PortsReleased = Literal["host", "none", "all", "every", "unbound"]
 """The ports that an instance loses with a guest. ``host``: those that are bound to the guest's host.
-``none``: another host has its guest, or is to have it. ``all``: the instance ends."""
+``none``: another host has its guest, or is to have it. ``all``: the instance ends. ``every``: the same, and
+also if this host has attached none. ``unbound``: none, but those that are bound to the guest's host are bound
+to no host, as the instance is shelved. Agents of a service version before that of
+`roost.model.service_version.SHELVES` do not know the last two."""
 
 
 class Destroy(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):

@@ -32,14 +32,15 @@ from roost.model.instance import (
     DESTROYED,
     ERROR,
     FAILED,
+    SHELVING,
     STARTING,
     BuildResult,
     DestroyOrder,
     Instance,
     OrderKind,
 )
-from roost.model.move import MoveWork, version_for_move
-from roost.model.service_version import LIVE, MOVES, POWER
+from roost.model.move import MoveWork, has_attachments, version_for_move
+from roost.model.service_version import LIVE, MOVES, POWER, SHELVES
 from roost.model.text import error_text
 from roost.process.context import Context
 from roost.state.cell_database.arrivals import find_deleted
@@ -116,13 +117,16 @@ class HostOrders:
         started = tuple(each.uuid for each in work.instances if AT_HOST[each.state] == "start")
         over = await self._context.read(self._database, last_attempts(started)) if started else {}
         orders: list[Order] = [
-            self._order_of(AT_HOST[each.state], each, over.get(each.uuid, 0)) for each in work.instances
+            self._order_of(AT_HOST[each.state], each, over.get(each.uuid, 0), version)
+            for each in work.instances
         ]
         new = [each for each in work.orders if ("destroy", each.instance, each.attempt) not in known]
         if new:
             uuids = tuple(each.instance for each in new)
             gone = await self._context.read(self._database, find_deleted(uuids))
             released = await self._context.read(self._database, ports_released(uuids))
+            if version < SHELVES.since:
+                released = {uuid: "none" if of == "unbound" else of for uuid, of in released.items()}
             orders += [
                 Destroy(
                     each.instance,
@@ -132,10 +136,10 @@ class HostOrders:
                 )
                 for each in new
             ]
-        orders += [self._order_of_move(each) for each in work.moves]
+        orders += [self._order_of_move(each, version) for each in work.moves]
         return tuple(order for order in orders if (order.kind, *order.key) not in known)
 
-    def _order_of(self, kind: OrderKind, instance: Instance, over: int) -> Order:
+    def _order_of(self, kind: OrderKind, instance: Instance, over: int, version: int) -> Order:
         match kind:
             case "build":
                 return Build(instance, self._build)
@@ -144,10 +148,10 @@ class HostOrders:
             case "start":
                 return StartGuest(instance, over)
             case "destroy":
-                return Destroy(instance.uuid, instance.attempt, instance.state == DELETING, "none")
+                return _destroy_order(instance, version)
         raise AssertionError(f"only moves {kind} guests")
 
-    def _order_of_move(self, part: MoveWork) -> Order:
+    def _order_of_move(self, part: MoveWork, version: int) -> Order:
         instance = part.instance
         match part.kind:
             case "receive":
@@ -158,7 +162,7 @@ class HostOrders:
             case "cancel":
                 return CancelMigration(instance.uuid, instance.attempt)
             case kind:
-                return self._order_of(kind, instance, part.over)
+                return self._order_of(kind, instance, part.over, version)
 
     async def look_for_work(self) -> None:
         """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed.
@@ -194,6 +198,25 @@ class HostOrders:
             # While much is written, one look finds the work of many writes.
             took = self._context.monotonic() - began
             await self._context.sleep(min(LOOK_PAUSE * took, alone))
+
+
+def _destroy_order(instance: Instance, version: int) -> Destroy:
+    """Return the order to destroy the guest of an instance that is deleted or shelved, or has moved.
+
+    ``version``: of the agent.
+
+    Ports of a shelved one are bound to no host: the host that is told frees them, whether or not it had them.
+    """
+    ports: PortsReleased = "none"
+    if instance.state == SHELVING and version >= SHELVES.since:
+        ports = "unbound"
+    elif instance.state == DELETING and instance.shelf is not None and _is_attached(instance):
+        ports = "every"
+    return Destroy(instance.uuid, instance.attempt, instance.state == DELETING, ports)
+
+
+def _is_attached(instance: Instance) -> bool:
+    return instance.spec is not None and has_attachments(instance.spec)
 
 
 async def new_work(context: Context, database: str, known: Mapping[str, Known]) -> dict[str, HostWork]:
@@ -271,10 +294,16 @@ def ports_released(connection: Connection, uuids: tuple[str, ...]) -> dict[str, 
     An instance that is still being built has its next attempt bind them. One that is gone is left out.
     """
     return {
-        row.uuid: "all" if row.state in _ENDING else "host" if row.state in _BUILT else "none"
+        row.uuid: _released(row.state, row.shelf is not None)
         for some in in_batches(uuids)
         for row in connection.execute(_STATES, {"uuids": some})
     }
+
+
+def _released(state: str, is_shelved: bool) -> PortsReleased:
+    if is_shelved and state not in (DELETING, DESTROYED):
+        return "unbound"
+    return "all" if state in _ENDING else "host" if state in _BUILT else "none"
 
 
 @short_read
@@ -301,7 +330,9 @@ _MOVED_ATTEMPTS = (
     .where(one_of(moves.c.instance_uuid, "uuids"))
     .group_by(moves.c.instance_uuid)
 )
-_STATES = sa.select(instances.c.uuid, instances.c.state).where(one_of(instances.c.uuid, "uuids"))
+_STATES = sa.select(instances.c.uuid, instances.c.state, instances.c.shelf).where(
+    one_of(instances.c.uuid, "uuids")
+)
 _BUILT = (ASSIGNED, STARTING, FAILED)
 _ENDING = (ABANDONED, ERROR, DELETING, DESTROYED)
 
@@ -351,6 +382,9 @@ async def work_for(context: Context, database: str, cell: str, work: HostWork, v
         await context.write(database, refuse_power(tuple(switched), too_old, context.clock()))
         kept_instances = [each for each in work.instances if each not in switched]
         work = msgspec.structs.replace(work, instances=kept_instances)
+    # They wait for a newer agent: an older one would delete ports that were made for them.
+    kept_instances = [each for each in work.instances if _needed_to_destroy(each) <= version]
+    work = msgspec.structs.replace(work, instances=kept_instances)
     late = {each.uuid: needed for each in work.instances if (needed := _needed(each)) > version}
     if not late:
         return work
@@ -383,6 +417,12 @@ def _needed_by(part: MoveWork) -> int:
         return LIVE.since
     needed = MOVES.since if part.instance.starts else POWER.since
     return needed if part.instance.spec is None else max(needed, version_for_move(part.instance.spec))
+
+
+def _needed_to_destroy(instance: Instance) -> int:
+    """Return the version that the order to destroy the guest of a shelved instance needs."""
+    is_shelved = instance.shelf is not None and AT_HOST[instance.state] == "destroy"
+    return SHELVES.since if is_shelved and _is_attached(instance) else 0
 
 
 def _needed(instance: Instance) -> int:

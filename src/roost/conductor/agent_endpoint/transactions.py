@@ -8,10 +8,19 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.sessions import SessionGone, TakenBack, counters_of, judged
-from roost.model.instance import DESTROYED, POWERING_ON, AttemptKey, BuildResult, DestroyOrder, PowerResult
+from roost.model.instance import (
+    DESTROYED,
+    OFFLOADED,
+    POWERING_ON,
+    AttemptKey,
+    BuildResult,
+    DestroyOrder,
+    PowerResult,
+)
 from roost.model.node import NodeReport
 from roost.model.record import Attempt
 from roost.state.cell_database.building import ConfirmAttempt, ReportResults, state_after
+from roost.state.cell_database.consumers import by_consumers
 from roost.state.cell_database.deletions import note_destroyed
 from roost.state.cell_database.disabled import HOST_IS_DISABLED
 from roost.state.cell_database.guests import Compared, GuestsReported
@@ -82,7 +91,7 @@ class StorePoll(msgspec.Struct, frozen=True, kw_only=True):
     def enters(self) -> Collection[str]:
         entered = {state_after(result) for result in self.results}
         if self.destroyed:
-            entered.add(DESTROYED)
+            entered.update((DESTROYED, OFFLOADED))
         if self.powered or self.destroyed or any(_may_be_of_move(result) for result in self.results):
             entered.add(MOVE)
         if self.fenced:
@@ -167,7 +176,7 @@ def _store_together(
     )
     if kept:
         # Milliseconds are unlike any number that the node has had before.
-        keep_reports(kept, first=max(int(at * 1000), 1))(connection)
+        keep_reports(by_consumers(connection, kept), first=max(int(at * 1000), 1))(connection)
     looked = [poll.session.host for poll in polls if poll.reports or poll.is_sign]
     reported = {
         host: bool(is_disabled)

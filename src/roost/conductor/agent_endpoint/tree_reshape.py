@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import msgspec
 from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
@@ -21,6 +22,7 @@ from roost.model.inventory import Inventory
 from roost.model.reshape import why_not
 from roost.model.text import error_text
 from roost.scheduler.selection.running_selection import INSTANCE
+from roost.state.cell_database.consumers import consumers_of_instances, renamed
 from roost.state.cell_database.reshapes import (
     Claimed,
     ReshapeBegun,
@@ -65,6 +67,8 @@ async def reshape(
     Raises `AgentProtocolError`, `StorageError`. Then placement may have made the reshape: the mark stays.
     """
     claims: dict[str, TreeClaim] = await context.providers.claims(question.root)
+    names = await context.read(database, consumers_of_instances(tuple(question.claims)))
+    question = msgspec.structs.replace(question, claims=renamed(question.claims, names))
     refusal = _judge(question, tree, claims)
     if refusal is not None:
         return Reshaped(refusal)
@@ -81,10 +85,10 @@ async def reshape(
         return await _refuse_behind(context, database, question, tree, claims, begun.behind)
     refused = await context.providers.reshape(question.root, question.inventories, question.claims)
     moved = {} if refused is not None else _moved(question)
-    names = {each.uuid: each.name for each in tree.values()}
+    providers = {each.uuid: each.name for each in tree.values()}
     at = context.clock()
     ended: list[str] = await context.write(
-        database, follow_claims(question.root, names, moved, at, ends=mark)
+        database, follow_claims(question.root, providers, moved, at, ends=mark)
     )
     if refused is None:
         after = {each.uuid: each.inventories for each in question.inventories}
@@ -92,8 +96,8 @@ async def reshape(
         values = {
             "host": question.session.host,
             "node": question.root,
-            "before": _told({names[uuid]: tree[uuid].inventories for uuid in changed}),
-            "after": _told({names[uuid]: after[uuid] for uuid in changed}),
+            "before": _told({providers[uuid]: tree[uuid].inventories for uuid in changed}),
+            "after": _told({providers[uuid]: after[uuid] for uuid in changed}),
             "consumers": len(moved),
             "instances": len(ended),
         }

@@ -1,6 +1,6 @@
 """The answers to agents' questions about the provider trees of their nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -14,12 +14,14 @@ from roost.agent.protocol.types import (
     ProviderState,
     ProviderWrite,
     SessionKey,
+    TreeClaim,
     Written,
 )
 from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
 from roost.conductor.agent_endpoint.sessions import SessionGone, refusal_of
 from roost.conductor.agent_endpoint.transactions import reaches_root
 from roost.conductor.agent_endpoint.tree_reshape import reshape, settle
+from roost.state.cell_database.consumers import instances_of_consumers, renamed
 from roost.state.cell_database.hosts import hosts_called, note_providers
 from roost.state.cell_database.reshapes import ReshapeMark, find_reshape_mark
 from roost.storage import transaction
@@ -39,7 +41,7 @@ async def answer_of_tree(
             serving = frozenset().union(*(each.aggregates for each in tree))
             return (*tree, *await context.providers.sharing(serving, wanted))
         case ReadClaims():
-            return await context.providers.claims(root) if tree else {}
+            return await _claims_by_instance(context, database, root) if tree else {}
         case Reshape():
             return await reshape(context, database, question, {each.uuid: each for each in tree})
     if not tree:
@@ -59,6 +61,12 @@ async def answer_of_tree(
         # Noted before they are made, so that none is left when the host is removed. Sharing providers stay.
         await context.write(database, note_providers(root, made))
     return await context.providers.write(root, question.writes)
+
+
+async def _claims_by_instance(context: EndpointContext, database: str, root: str) -> Mapping[str, TreeClaim]:
+    """Return the claims in a tree by the names that an agent knows."""
+    claims: Mapping[str, TreeClaim] = await context.providers.claims(root)
+    return renamed(claims, await context.read(database, instances_of_consumers(tuple(claims))))
 
 
 @transaction

@@ -19,6 +19,7 @@ from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.cell_mappings import CellMapping, mapped_cells
+from roost.state.api_database.consumers import find_consumers
 from roost.state.api_database.mappings import InstanceMapping, find_mappings
 from roost.state.api_database.past import find_noted, find_past
 from roost.state.api_database.request_reads import waiting_requests
@@ -123,7 +124,10 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
 
     Raises: `StorageError` of the API database, and what placement raises.
     """
-    names = tuple(uuids)
+    given = tuple(uuids)
+    # An instance that was unshelved and its consumers are looked at together, whichever was named.
+    drawn = await context.read(API, find_consumers(given))
+    names = tuple({*given, *drawn, *drawn.values()})
     claims = await context.placement.holdings(names)
     mappings, cells = await context.read(API, read_mappings_and_cells(names))
     claimed = tuple(sorted({roots[each] for each in _providers(claims.values()) if each in roots}))
@@ -164,12 +168,16 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
         if finding.kind == LEAKED_CLAIM and uuid in late:
             # The release of late claims reads it more often than an audit does, and frees it.
             continue
-        rows = {name: cell.instances[uuid] for name, cell in found.items() if uuid in cell.instances}
-        held = claims.get(uuid)
+        of = drawn.get(uuid, uuid)
+        rows = {name: cell.instances[of] for name, cell in found.items() if of in cell.instances}
+        consumer = uuid
+        if not finding.subject.startswith("consumer "):
+            consumer = next((row.consumer for row in rows.values()), uuid)
+        held = claims.get(consumer)
         concerned = {row.node for row in rows.values() if row.node is not None}
         if held is not None:
             concerned |= {roots.get(each, each) for each in held.allocations if each not in state.sharing}
-        guests = {name: cell.guests[uuid] for name, cell in found.items() if uuid in cell.guests}
+        guests = {name: cell.guests[of] for name, cell in found.items() if of in cell.guests}
         hosts = {guest.host for each in guests.values() for guest in each}
         concerned |= {node for node, sign in signs.items() if sign.host in hosts}
         observed.append(
@@ -178,10 +186,10 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
                 instance=uuid,
                 detail=finding.detail,
                 held=held,
-                mapping=mappings.get(uuid),
+                mapping=mappings.get(of),
                 rows=rows,
                 nodes=tuple(sorted(concerned)),
-                is_past=uuid in past,
+                is_past=of in past,
                 move=next(
                     (
                         move

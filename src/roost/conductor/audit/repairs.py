@@ -50,7 +50,7 @@ async def repair(context: PlacementContext, action: str, observed: Observed) -> 
 async def _free_claim(context: PlacementContext, observed: Observed) -> str | None:
     assert observed.held is not None
     consumer = observed.held.consumer
-    await _free(context, observed.instance, consumer.project_id, consumer.user_id, consumer.generation)
+    await _free(context, consumer.uuid, consumer.project_id, consumer.user_id, consumer.generation)
     return None
 
 
@@ -73,7 +73,7 @@ async def _claim_again(context: PlacementContext, observed: Observed) -> str | N
     group = None if instance.spec is None else instance.spec.group
     generation = None if observed.held is None else observed.held.consumer.generation
     write = ConsumerWrite(
-        consumer=instance.uuid,
+        consumer=instance.consumer,
         allocations=instance.selection.allocations,
         project_id=instance.project_id,
         user_id=instance.user_id,
@@ -90,7 +90,7 @@ async def _claim_again(context: PlacementContext, observed: Observed) -> str | N
     if await context.write(f"cell/{instance.selection.cell}", noted):
         return None
     # If there was no claim before, a deletion meanwhile had none to free.
-    await _free(context, instance.uuid, instance.project_id, instance.user_id, written)
+    await _free(context, instance.consumer, instance.project_id, instance.user_id, written)
     return "the instance has changed since"
 
 

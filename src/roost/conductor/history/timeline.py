@@ -22,13 +22,17 @@ from roost.model.instance import (
     MOVED,
     MOVING,
     NOT_MOVED,
+    OFFLOADED,
     POWERING_OFF,
     POWERING_ON,
     REBUILDING,
     REBUILDING_STOPPED,
     RESHAPED,
+    SHELVED,
+    SHELVING,
     STARTING,
     STOPPED,
+    UNSHELVING,
     Requester,
     Transition,
 )
@@ -91,6 +95,8 @@ class _Story:
         """The move that is under way."""
         self._power: InstanceAction | None = None
         """The stop, start or rebuild that is under way."""
+        self._shelf: InstanceAction | None = None
+        """The shelving or unshelving that is under way."""
         self._reason: str | None = None
         """Why the instance is abandoned."""
         self._told: dict[str, Callable[[Transition], None]] = {
@@ -106,6 +112,10 @@ class _Story:
             STOPPED: self._stopped,
             REBUILDING: self._begin_rebuild,
             REBUILDING_STOPPED: self._begin_rebuild,
+            SHELVING: self._begin_shelving,
+            OFFLOADED: self._offloaded,
+            SHELVED: self._shelved,
+            UNSHELVING: self._begin_unshelving,
             DELETING: self._begin_deletion,
             DESTROYED: self._destroyed,
             RESHAPED: self._reshape,
@@ -127,6 +137,10 @@ class _Story:
     def _assign(self, new: Transition) -> None:
         self._host = new
         run = None if self._stored is None else self._stored.run
+        if self._shelf is not None:
+            self._build = self._there("build", new.at, attempt=new.attempt)
+            self._shelf.events.append(self._build)
+            return
         self._build = self._there("build", new.at, attempt=new.attempt, run=run or None)
         self._create.events.append(self._build)
         self._ordinals[new.ordinal] = self._build
@@ -139,6 +153,11 @@ class _Story:
         if self._create.result is None:
             self._end_build(new, "built")
             _finish(self._create, new.at, "success")
+            return
+        if self._shelf is not None:
+            self._end_build(new, "built")
+            _finish(self._shelf, new.at, "success")
+            self._shelf = None
             return
         self._end_power(new.at, "started", new.reason)
         found = self._loss()
@@ -163,6 +182,42 @@ class _Story:
         self._power = _asked("rebuild", new.by, new.at)
         self._power.events.append(self._there("rebuild", new.at, attempt=new.attempt))
         self.actions.append(self._power)
+
+    def _begin_shelving(self, new: Transition) -> None:
+        self._shelf = _asked("shelve", new.by, new.at)
+        self._shelf.events.append(self._there("offload", new.at))
+        self.actions.append(self._shelf)
+
+    def _offloaded(self, new: Transition) -> None:
+        if self._shelf is None:
+            return
+        event = self._shelf.events[-1]
+        event.finished_at, event.result, event.reason = new.at, "success", new.reason
+        self._free = self._there("free", new.at)
+        self._shelf.events.append(self._free)
+
+    def _shelved(self, new: Transition) -> None:
+        """End a shelving, or an unshelving for which no host was found."""
+        self._end_free(new)
+        self._host = None
+        if self._shelf is not None:
+            failed = self._shelf.kind == "unshelve"
+            _finish(self._shelf, new.at, "error" if failed else "success", self._reason if failed else None)
+        self._shelf = None
+
+    def _begin_unshelving(self, new: Transition) -> None:
+        self._reason = None
+        self._shelf = _asked("unshelve", new.by, new.at)
+        self.actions.append(self._shelf)
+
+    def _leave_shelf(self, at: float) -> None:
+        """End the shelving or unshelving that is under way, as its instance ends."""
+        if self._shelf is not None:
+            for event in self._shelf.events:
+                if event.result is None:
+                    event.finished_at, event.result = at, "abandoned"
+            _finish(self._shelf, at, "abandoned")
+            self._shelf = None
 
     def _stopped(self, new: Transition) -> None:
         self._end_power(new.at, "stopped", new.reason)
@@ -273,13 +328,13 @@ class _Story:
         self._end_build(new, "failed")
         self._reason = new.reason
         self._give_up(new)
-        action = self._create if self._create.result is None else self.actions[-1]
+        action = self._shelf or (self._create if self._create.result is None else self.actions[-1])
         self._free = self._there("free", new.at)
         action.events.append(self._free)
 
     def _give_up(self, new: Transition) -> None:
         """An operator has ended an attempt, or an instance that ran."""
-        if new.by is None and self._create.result is None:
+        if new.by is None and (self._create.result is None or self._shelf is not None):
             return
         if (lost := self._loss()) is not None:
             _finish(lost, new.at, "error", lost.reason)
@@ -303,6 +358,7 @@ class _Story:
         self._leave_move(new.at)
         self._end_power(new.at, "abandoned")
         self._end_build(new, "abandoned")
+        self._leave_shelf(new.at)
         if self._free is not None and self._free.result is None:
             self._free.finished_at, self._free.result = new.at, "abandoned"
         if self._create.result is None:
@@ -381,10 +437,10 @@ class _Story:
         self._join_creation(of_creation)
 
     def _join_move(self, whole: RunWithAttempts) -> None:
-        """Insert a run into the first move that had not ended when it began."""
+        """Insert a run into the first move or unshelving that had not ended when it began."""
         run = whole.run
         for move in self.actions:
-            if move.kind in _MOVES and (move.finished_at is None or move.finished_at >= run.started_at):
+            if move.kind in _PLACED and (move.finished_at is None or move.finished_at >= run.started_at):
                 break
         else:
             return
@@ -443,8 +499,8 @@ class _Story:
         )
 
 
-_MOVES = get_args(MoveKind)
-"""The kinds of actions that are moves with a target of their own."""
+_PLACED = (*get_args(MoveKind), "unshelve")
+"""The kinds of actions for which the scheduler chooses a host."""
 
 
 def _asked(kind: str, by: Requester | None, at: float) -> InstanceAction:

@@ -18,6 +18,7 @@ EventName = Literal[
     "stop",
     "start",
     "rebuild",
+    "offload",
     "reshape",
     "move",
     "give_up",
@@ -39,6 +40,8 @@ class HistoryEvent(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     - `stop`, `start`: the host stops the guest, or starts it again: `stopped`, `started`, `failed`, or
       `abandoned` as another word or the end of the instance came first.
     - `rebuild`: the host makes the guest anew: `built`, `failed`, or `abandoned` as the instance ended.
+    - `offload`: the host destroys the guest of an instance that is shelved: `success`, or `abandoned` as the
+      instance ended. What it holds is given back then (`free`).
     - `reshape`: the allocations of the instance moved to other providers of its node; its guest ran on.
     - `move`: an attempt on the host that the instance is to move to: `moved`, `failed`, or `abandoned` as the
       instance ended; of a revert the host that it was on before.
@@ -76,6 +79,8 @@ class InstanceAction(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         "stop",
         "start",
         "rebuild",
+        "shelve",
+        "unshelve",
         "reshape",
         "migrate",
         "live_migrate",

@@ -11,7 +11,7 @@ from roost.conductor.instances.types import ShownInstance
 from roost.conductor.requester import requester_of
 from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import ChangeRefused, Instance, Requester
-from roost.model.service_version import POWER
+from roost.model.service_version import POWER, Feature
 from roost.process.context import Context
 from roost.state.api_database.request_reads import Requests
 from roost.state.cell_database.power import switch_power
@@ -77,15 +77,16 @@ async def change_instance(
     req: Request,
     uuid: str,
     ask: Callable[[], Awaitable[Instance | ChangeRefused | None]],
+    feature: Feature = POWER,
 ) -> ShownInstance:
     """Have ``ask`` say a word on an instance that the request may reach; returns the instance then.
 
-    Raises `NotFound`, and `Conflict` for a word that is refused.
+    ``feature``: needed for it. Raises `NotFound`, and `Conflict` for a word that is refused.
     """
     mapping = await service.requests.mapping(uuid)
     if mapping is None or not await is_reachable(service, req, mapping):
         raise NotFound(f"no instance {uuid}")
-    check_feature(service.watch, POWER)
+    check_feature(service.watch, feature)
     asked = await ask()
     if isinstance(asked, ChangeRefused):
         raise Conflict(asked.reason)

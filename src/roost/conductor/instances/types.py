@@ -40,6 +40,10 @@ _State = Literal[
     "powering-on",
     "rebuilding",
     "rebuilding-stopped",
+    "shelving",
+    "offloaded",
+    "shelved",
+    "unshelving",
     "failed",
     "abandoned",
     "error",
@@ -86,6 +90,12 @@ class WantedRebuild(msgspec.Struct, forbid_unknown_fields=True):
     """The body with which the guest of an instance is made anew. Without `image` from the same one."""
 
     image: WantedImage | None = None
+
+
+class WantedShelving(msgspec.Struct, forbid_unknown_fields=True):
+    """The body with which an instance is shelved. `discard_disks`: its disk is made anew from its image."""
+
+    discard_disks: bool = False
 
 
 class WantedGroup(msgspec.Struct, forbid_unknown_fields=True):

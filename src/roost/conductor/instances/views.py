@@ -19,10 +19,20 @@ from roost.conductor.instances.types import (
     InstancesQuery,
     ShownInstance,
 )
-from roost.model.instance import ABANDONED, DELETING, ERROR, FAILED, LOST, BuildRequest, Instance
+from roost.model.instance import (
+    ABANDONED,
+    DELETING,
+    ERROR,
+    FAILED,
+    LOST,
+    SHELVED,
+    BuildRequest,
+    Instance,
+)
 from roost.model.visibility import BUILD_FAILED, NO_VALID_HOST, seen, seen_by_project, shown_whole
 from roost.placement.errors import NotFound
 from roost.placement.interface import Placement
+from roost.state.api_database.consumers import find_consumers
 from roost.state.api_database.mappings import InstanceMapping, page_of_mappings
 from roost.state.api_database.open_cells import ask_cell
 from roost.state.api_database.request_reads import Requests
@@ -41,6 +51,9 @@ GUEST_GONE = "The guest of the instance is gone."
 
 GUEST_MISSING = "The guest of the instance is missing."
 """The reason of an instance that is lost, as its project sees it."""
+
+NOT_UNSHELVED = "The instance could not be unshelved: no host takes it now."
+"""The reason of an instance that stays shelved, as its project sees it."""
 
 NOT_KNOWN_NOW = "The instance cannot be looked up now."
 """The reason of an instance whose cell cannot be asked, as its project sees it."""
@@ -146,12 +159,13 @@ class InstanceViews:
         return claimed
 
     async def _claimed_in(self, root: str) -> set[str]:
-        """The consumers with claims on the providers of a tree."""
+        """The instances with claims on the providers of a tree."""
         claimed = set[str]()
         for provider in await self._placement.tree(root):
             with suppress(NotFound):
                 claimed |= await self._placement.consumers_on(provider.uuid)
-        return claimed
+        drawn = await self._requests.database.read(find_consumers(tuple(claimed)))
+        return {drawn.get(each, each) for each in claimed}
 
     async def _silent(self, only: Sequence[str] | None) -> tuple[str, ...]:
         """The cells that cannot be asked now."""
@@ -325,6 +339,8 @@ def _reason(shown: ShownInstance) -> str | None:
         return NOT_KNOWN_NOW
     if shown.state == LOST:
         return GUEST_MISSING
+    if shown.state == SHELVED:
+        return None if shown.reason is None else NOT_UNSHELVED
     if shown.state not in (FAILED, ABANDONED, ERROR):
         return None
     if shown.host is None:

@@ -169,7 +169,7 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
     if move.uuid in held:
         # An earlier owner has claimed, and cannot say what.
         held = await _handed_back(context, work, move, held)
-    there = held.get(move.instance)
+    there = held.get(move.consumer)
     if there is None:
         return await _stay(context, work, move, "the instance holds nothing in placement")
     handed = HandedClaim(
@@ -178,10 +178,11 @@ async def _claim_target(context: CellConductorContext, work: MoveQueue, move: Mo
     losing = await _unable_hosts(context, work, move)
     request = HostRequest(
         spec_of_move(move, work.cell, losing if move.to_host in busy else busy | losing, anywhere=anywhere),
-        (move.instance,),
+        (move.consumer,),
         ALTERNATES,
         request_id=move.by.request_id,
-        handed={move.instance: handed},
+        handed={move.consumer: handed},
+        of_instances=move.renamed,
     )
     try:
         try:
@@ -241,13 +242,14 @@ async def _take_alternate(context: CellConductorContext, work: MoveQueue, move: 
         return await _stay(context, work, move, hopeless)
     request = AlternateRequest(
         spec_of_move(move, work.cell, anywhere=move.side is not None),
-        move.instance,
+        move.consumer,
         move.target.selection,
         move.alternates,
         reason=move.reason or "",
         run=move.run,
         request_id=move.by.request_id,
         held_by=move.uuid,
+        of_instance="" if move.consumer == move.instance else move.instance,
     )
     try:
         found = await context.scheduler.use_alternate(request)
@@ -302,17 +304,17 @@ async def _give_back(context: CellConductorContext, work: MoveQueue, move: Move)
     to make is refused then, as the instance is at another generation.
     """
     held = await _handed_back(context, work, move, await _held(context, work, move))
-    holds = _selection(move.source, held.get(move.instance))
+    holds = _selection(move.source, held.get(move.consumer))
     await _end(context, work, move, FAILED_MOVE, holds)
 
 
 async def _exchange(context: CellConductorContext, work: MoveQueue, move: Move) -> None:
     """Exchange the claims: the instance gets the source's, the move holds the target's until it is empty."""
     held = await _held(context, work, move)
-    there, kept = held.get(move.instance), held.get(move.uuid)
+    there, kept = held.get(move.consumer), held.get(move.uuid)
     if there is not None and kept is not None and not await _is_on(context, there, move.source):
         await context.placement.write_allocations((_written(kept, there), _written(there, kept)))
-        there = (await _held(context, work, move)).get(move.instance)
+        there = (await _held(context, work, move)).get(move.consumer)
     holds = _selection(move.source, there)
     await context.write(work.database, go_on(move=move, to=DISCARDING, at=context.clock(), holds=holds))
 
@@ -360,7 +362,7 @@ async def _held(context: CellConductorContext, work: MoveQueue, move: Move) -> d
 
     Raises `_NotOwned`.
     """
-    held = dict(await context.placement.holdings((move.instance, move.uuid)))
+    held = dict(await context.placement.holdings((move.consumer, move.uuid)))
     if not await context.read(work.database, is_owned(move)):
         raise _NotOwned
     return held
@@ -374,7 +376,7 @@ async def _handed_back(
     The instance is at another generation in any case. Without a claim it was deleted: then nothing is
     written.
     """
-    there, kept = held.get(move.instance), held.get(move.uuid)
+    there, kept = held.get(move.consumer), held.get(move.uuid)
     if there is None:
         return dict(held)
     writes = [_written(kept or there, there)]

@@ -69,7 +69,7 @@ async def show_server_group(
     members = await service.placement.group_members(uuid)
     if members is None:  # A placement service that knows no groups.
         return shown(group, list(await service.groups.members(uuid)))
-    return shown(group, sorted(members))
+    return shown(group, list(await service.groups.instances_of(members)))
 
 
 async def delete_server_group(service: ServerGroupService, req: Request, resp: Response, uuid: str) -> None:

@@ -15,6 +15,8 @@ _ACTIONS = {
     "stop": "Stopped",
     "start": "Started",
     "rebuild": "Rebuilt",
+    "shelve": "Shelved",
+    "unshelve": "Unshelved",
     "reshape": "Moved to other providers of its node",
     "migrate": "Moved to another host",
     "live_migrate": "Moved to another host while it ran",
@@ -134,6 +136,8 @@ def _sentence(event: HistoryEvent) -> h.Node:
             return [words, at_host, f": {event.result or 'under way'}"]
         case "rebuild":
             return ["The guest is made anew", at_host, attempt, f": {event.result or 'under way'}"]
+        case "offload":
+            return ["The host destroys the guest", at_host, f": {event.result or 'under way'}"]
         case "reshape":
             return ["The allocations moved to other providers", at_host]
         case "move":

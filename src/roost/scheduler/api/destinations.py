@@ -83,8 +83,10 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
     is. `num_alternates` alternates are found for each. `generations` are those of the instances that hold
     something already: their holdings count as free for them, and are replaced. `handed` has all that moving
     instances hold: it counts as used, and one write hands it to the migration and claims the host for the
-    instance. `operation` is the purpose of the host, if the request spec does not have it, as Nova's does
-    not. `request_id` is that of the user's request, for the records, by default the one of this request.
+    instance. `of_instances` has, by consumer, those instances whose consumers in `instances` have other uuids
+    than they, for the records. `operation` is the purpose of the host, if the request spec does not have it,
+    as Nova's does not. `request_id` is that of the user's request, for the records, by default the one of
+    this request.
 
     `run` is the id of the run. If the response was lost, the same request may be sent again with this id and
     `repeated`. The response is then that of the run, from memory or the records. If the run is unknown, the
@@ -104,6 +106,7 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
     request_id: _Name | None = None
     generations: dict[str, _Generation] = {}
     handed: dict[str, WantedHandover] = {}
+    of_instances: dict[str, _Uuid] = {}
     run: _Uuid | None = None
     repeated: bool = False
 
@@ -117,6 +120,8 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError("generations names an instance that instances does not")
         if not self.handed.keys() <= set(self.instances or ()):
             raise ValueError("handed names an instance that instances does not")
+        if not self.of_instances.keys() <= set(self.instances or ()):
+            raise ValueError("of_instances names a consumer that instances does not")
 
 
 class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
@@ -126,7 +131,7 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
     the run that chose the hosts, `request_id` that of the user's request. `attempt` is the number of the
     attempt that failed, from 1; Nova's selections do not have it. `held_by` is the consumer that holds the
     present host for an instance that moves, such as its migration: in a server group it counts as the
-    instance itself.
+    instance itself. `of_instance` is the instance, if its consumer, which `instance` has, is another uuid.
     """
 
     request_spec: _Spec
@@ -139,6 +144,7 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
     operation: Operation | None = None
     request_id: _Name | None = None
     held_by: _Uuid | None = None
+    of_instance: _Uuid | None = None
 
 
 def same_request(wanted: WantedDestinations) -> WantedDestinations:
@@ -184,6 +190,9 @@ async def select_destinations(service: SchedulerService, req: Request, resp: Res
                 strict=not asked.of_nova,
                 of_nova=asked.of_nova,
                 handed={canonical_uuid(each): handed.claim() for each, handed in wanted.handed.items()},
+                of_instances={
+                    canonical_uuid(each): canonical_uuid(of) for each, of in wanted.of_instances.items()
+                },
             )
         )
         if is_named_by_key:
@@ -263,6 +272,7 @@ async def use_alternate(service: SchedulerService, req: Request, resp: Response)
             run=wanted.run,
             request_id=wanted.request_id or req.request_id,
             held_by="" if wanted.held_by is None else canonical_uuid(wanted.held_by),
+            of_instance="" if wanted.of_instance is None else canonical_uuid(wanted.of_instance),
         )
         found = await service.scheduler.use_alternate(request)
     return language.show_replacement(found)

@@ -29,6 +29,7 @@ from roost.records.records import Records
 from roost.scheduler import NoValidHost
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import new_run_id
+from roost.scheduler.run_records import as_claimed
 from roost.scheduler.selection.outcome import zone_of
 from roost.web.errors import Conflict
 
@@ -78,9 +79,11 @@ async def recorded(records: Records, run: str, instances: tuple[str, ...]) -> Fo
     except RecordsError as error:
         _log.warning("whether a run is recorded cannot be read", run=run, error=str(error))
         return None
-    if not found or found[0].run.instances != instances:
+    if not found:
         return None
-    known = found[0].run
+    known, _ = as_claimed(found[0].run)
+    if known.instances != instances:
+        return None
     if known.destinations:
         return known.destinations
     if known.refusal is None or not known.steps:

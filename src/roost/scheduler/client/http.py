@@ -198,6 +198,8 @@ class HttpScheduler:
         if request.handed:
             # Only where it is needed: a scheduler of an earlier version refuses fields that it does not know.
             body["handed"] = dict(request.handed)
+        if request.of_instances:
+            body["of_instances"] = dict(request.of_instances)
         found = await self._asked("/v1/select_destinations", body, ShownDestinations, Moving(), key=run)
         return found.destinations or ()
 
@@ -240,6 +242,8 @@ class HttpScheduler:
         }
         if request.held_by:
             body["held_by"] = request.held_by
+        if request.of_instance:
+            body["of_instance"] = request.of_instance
         moving = Moving(instance, request.failed.generation)
         found = await self._asked("/v1/use_alternate", body, ShownReplacement, moving)
         tries = tuple(

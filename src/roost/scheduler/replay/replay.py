@@ -45,6 +45,7 @@ from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
 from roost.scheduler.request.request_filters.narrowed_query import FilterFacts
 from roost.scheduler.request.scheduling_request import HostRequest, PlacementQueries, SchedulingRequest
+from roost.scheduler.run_records import as_claimed
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
 from roost.state.api_database.node_journal import JournalMissing
@@ -103,6 +104,7 @@ class DecisionReplay:
             NotReproducible: the record shows that it cannot be made again.
             NoSuchConstraint: the request lacks a constraint that is to be left out.
         """
+        recorded = _as_claimed(recorded)
         run = recorded.run
         spec = changed_spec(request_of(run), changes)
         options, plugins = self._decided_with(run, changes)
@@ -124,6 +126,7 @@ class DecisionReplay:
             beside={} if changes.now else run.beside,
             held_by=run.held_by,
             handed={} if changes.now else run.handed,
+            of_instances=run.of_instances,
         )
         if changes.now:
             migrations = {each: handed.consumer for each, handed in run.handed.items()}
@@ -279,6 +282,14 @@ def _replaced(run: Run, made: list[Change]) -> dict[str, Held]:
 def in_order(runs: Iterable[RunWithAttempts]) -> list[RunWithAttempts]:
     """Return runs in the order in which they are made again the quickest."""
     return sorted(runs, key=lambda each: (_first_version(each.run), each.run.position or 0))
+
+
+def _as_claimed(recorded: RunWithAttempts) -> RunWithAttempts:
+    """Return a recorded run as it was decided: by the consumers of its instances."""
+    if not recorded.run.of_instances:
+        return recorded
+    run, attempts = as_claimed(recorded.run, recorded.attempts)
+    return RunWithAttempts(run, tuple(attempts))
 
 
 def _first_version(run: Run) -> int:

@@ -66,6 +66,8 @@ class HostRequest(msgspec.Struct, frozen=True):
       instance holds, and the instance has the claim alone. If such a run fails, all is as before.
     - ``held_by``: of the instances that move, the consumers that hold their present hosts for them: Nova's
       migrations. In a server group such a consumer counts as the instance itself, as that of ``handed`` does.
+    - ``of_instances``: by consumer, the instances that are claimed for by consumers of other uuids, as those
+      are that were shelved before. The records name them.
     - ``run``: the id of the run, which no other run has; made up if it is empty.
     - ``request_id``, ``global_request_id``: of the user's request, for the records.
     - ``strict``: refuse what `roost.scheduler.Scheduler.check_request` refuses.
@@ -85,6 +87,7 @@ class HostRequest(msgspec.Struct, frozen=True):
     beside: Mapping[str, KeptAllocations] = {}
     held_by: Mapping[str, str] = {}
     handed: Mapping[str, HandedClaim] = {}
+    of_instances: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:
         if not self.min_count:
@@ -116,6 +119,8 @@ class HostRequest(msgspec.Struct, frozen=True):
         if not self.handed.keys() <= may_hand:
             wrong = sorted(self.handed.keys() - may_hand)
             raise ValueError(f"others than instances that move with all that they hold hand over: {wrong}")
+        if not self.of_instances.keys() <= names:
+            raise ValueError(f"instances of other consumers: {sorted(self.of_instances.keys() - names)}")
         migrations = {each.consumer for each in self.handed.values()}
         if len(migrations) < len(self.handed) or migrations & {*names, *self.held_by.values()}:
             raise ValueError(f"migrations are consumers of their own, one for each: {sorted(migrations)}")
@@ -233,6 +238,7 @@ class SchedulingRequest(HostRequest, frozen=True, kw_only=True, dict=True):
             request.beside,
             request.held_by,
             request.handed,
+            request.of_instances,
             query=queries.query,
             fallbacks=queries.fallbacks,
             limit=queries.limit,

@@ -42,6 +42,7 @@ class AlternateRequest(msgspec.Struct, frozen=True):
     - ``run``: the id of the run that chose them. ``request_id``: of the user's request.
     - ``held_by``: the consumer that holds the present host for an instance that moves, such as its migration;
       empty for none. In a server group it counts as the instance itself.
+    - ``of_instance``: the instance, for the records, if the consumer has another uuid; empty: it has not.
     """
 
     spec: RequestSpec
@@ -52,6 +53,7 @@ class AlternateRequest(msgspec.Struct, frozen=True):
     run: str = ""
     request_id: str = ""
     held_by: str = ""
+    of_instance: str = ""
 
 
 class ReplacementRequest(AlternateRequest, frozen=True, kw_only=True):
@@ -74,6 +76,7 @@ class ReplacementRequest(AlternateRequest, frozen=True, kw_only=True):
             request.run,
             request.request_id,
             request.held_by,
+            request.of_instance,
             scheduling=scheduling,
         )
 

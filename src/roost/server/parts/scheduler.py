@@ -167,7 +167,7 @@ def _gateway(process: Process[SchedulingOptions], pools: HostPools) -> Gateway:
     assert process.http_placement is not None
     members = process.members
     if members is None:
-        members = no_members if process.api is None else ServerGroups(process.api).members
+        members = no_members if process.api is None else ServerGroups(process.api).consumers
     return _checked(process, HttpGateway(process.http_placement, pools, members))
 
 

@@ -4,6 +4,7 @@ tables                      the tables, their schema, and the options of the dat
 build_requests              the life of a build request, from acceptance until its instances are in cells
 request_reads               reads of requests that are not finished, and of mappings
 mappings, cell_mappings     the cell of each instance, and the database of each cell
+consumers                   consumers of instances that were unshelved
 crossings                   moves from one cell to another that are under way
 host_mappings, node_names   the cell of each host, and the owner of the name of each node
 aggregates/, server_groups  host aggregates with zones, server groups

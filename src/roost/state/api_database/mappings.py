@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import Instance, Requester
+from roost.state.api_database.consumers import forget_consumers
 from roost.state.api_database.crossings import forget_crossings
 from roost.state.api_database.past import columns_of, keep_past, note_late_claims
 from roost.state.api_database.server_groups import remove_members
@@ -189,7 +190,8 @@ def take_over_deletions(
 def forget_instances(connection: Connection, uuids: tuple[str, ...], at: float) -> None:
     """Remove the mappings of instances of which nothing is left, and their deletions.
 
-    Their facts are kept for histories. Instances whose requests had earlier owners are noted: see
+    Their facts are kept for histories. Instances whose requests had earlier owners are noted, and consumers
+    that were drawn for them: see
     `roost.conductor.claim_release`.
     """
     for some in in_batches(uuids):
@@ -198,6 +200,8 @@ def forget_instances(connection: Connection, uuids: tuple[str, ...], at: float) 
         for forget in _FORGET:
             connection.execute(forget, {"some": some})
         forget_crossings(connection, some)
+        # A conductor that was stopped while it looked for a host may still claim for one of them.
+        note_late_claims(forget_consumers(connection, some))(connection)
 
 
 # Mappings of earlier versions

@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from roost.model.allocation import GroupPolicy
 from roost.model.idempotency import KeyedAnswer
+from roost.state.api_database.consumers import find_consumers
 from roost.state.api_database.kept_answers import Once
 from roost.state.api_database.tables import SCHEMA, server_group_members, server_groups
 from roost.storage import Database, in_batches, one_of
@@ -87,6 +88,17 @@ class ServerGroups:
             server_group_members.c.group_uuid == group
         )
         return await self._database.read(lambda connection: sorted(connection.execute(query).scalars()))
+
+    async def consumers(self, group: str) -> Sequence[str]:
+        """Return the consumers that may hold something for the members of a group."""
+        members = await self.members(group)
+        drawn = await self._database.read(find_consumers(tuple(members)))
+        return sorted({*members, *drawn})
+
+    async def instances_of(self, consumers: Collection[str]) -> Sequence[str]:
+        """Return the instances of consumers."""
+        drawn = await self._database.read(find_consumers(tuple(consumers)))
+        return sorted({drawn.get(each, each) for each in consumers})
 
 
 def add_members(connection: Connection, group: str, instances: Collection[str]) -> None:

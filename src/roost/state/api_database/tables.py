@@ -145,6 +145,16 @@ crossings = sa.Table(
     **EXACT,
 )
 
+instance_consumers = sa.Table(
+    # The consumers that were drawn to unshelve instances: see `roost.state.api_database.consumers`.
+    "instance_consumers",
+    metadata,
+    sa.Column("consumer", sa.String(36), primary_key=True),
+    sa.Column("instance_uuid", sa.String(36), nullable=False),
+    sa.Index("instance_consumers_by_instance", "instance_uuid"),
+    **EXACT,
+)
+
 past_mappings = sa.Table(
     # Facts of mappings and deletions of instances of which nothing is left, kept for a time: see
     # `roost.state.api_database.past`.

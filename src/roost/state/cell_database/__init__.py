@@ -12,8 +12,10 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     building        confirmations and results of builds, failures, attempts that have ended
     node_claims     builds that hold nothing in placement, counted on their node
     conductor_work  instances that a conductor owns: the next attempt, or the end in error
+    consumers       consumers of instances, by which placement knows them
     power           guests that users have stopped and started again, and what hosts report of it
     rebuilds        guests that are made anew on their hosts
+    shelves         instances that are shelved, and unshelved on another host
     guests          guests that hosts report, compared with their instances
     reshapes        rows of instances that follow a reshape of their provider tree
     moves           moves: read, and begun, confirmed and reverted by the words of operators
@@ -75,6 +77,14 @@ there, at start and after every change. A message that is lost costs time, never
         stopped                         → rebuilding-stopped         rebuilds.rebuild_instance
         rebuilding                      → active, lost               building.ReportResults
         rebuilding-stopped              → stopped, lost              building.ReportResults
+        active, stopped                 → shelving                   shelves.shelve_instance
+        shelving                        → offloaded                  deletions.note_destroyed
+        shelving                        → offloaded                  deletions.give_up_on_host
+        offloaded                       → shelved                    shelves.put_on_shelf
+        shelved                         → unshelving                 shelves.unshelve_instance
+        unshelving                      → assigned                   shelves.assign_unshelved
+        unshelving                      → abandoned                  conductor_work.abandon_instance
+        abandoned, of a shelved one     → shelved                    shelves.put_on_shelf
         any                             → deleting, destroyed        deletions.DeleteInstances
         deleting                        → destroyed                  deletions.note_destroyed
         deleting                        → destroyed                  deletions.end_deletions
@@ -84,8 +94,9 @@ there, at start and after every change. A message that is lost costs time, never
 An instance that moves stays ``active`` or ``stopped``; `roost.model.move` has the states of its move.
 
 A deletion leads to ``deleting`` from every state but ``deleting`` and ``destroyed``, and straight to
-``destroyed`` for an instance without a host. ``give_up_on_host`` also fails the attempts that are under way
-on a host and ends its deletions, by ``fail_attempts`` and ``end_deletions``.
+``destroyed`` for an instance without a host, unless a host has to remove what is kept of a shelved one.
+``give_up_on_host`` also fails the attempts that are under way on a host and ends its deletions, by
+``fail_attempts`` and ``end_deletions``.
 """
 
 from roost.state.cell_database.cell import Cell

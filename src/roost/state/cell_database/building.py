@@ -48,6 +48,7 @@ from roost.state.cell_database.rows import (
     instance_of,
     selection_of,
     selection_text,
+    shelf_of,
 )
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import build_attempts, instances
@@ -222,6 +223,8 @@ _ENTER = (
         reason=sa.bindparam("why"),
         changed_at=sa.bindparam("at"),
         history=with_line(NEW_LINE),
+        # Its guest runs again, and its disks are that guest's.
+        shelf=sa.case((sa.bindparam("new_state") == ACTIVE, None), else_=instances.c.shelf),
     )
 )
 
@@ -300,8 +303,12 @@ def recorded_end(row: Row, cell: str, result: str, at: float, reason: str | None
     if not claimed.ordinal:
         # A selection that an earlier version stored has none.
         claimed = msgspec.structs.replace(claimed, ordinal=row.attempt)
+    shelf = shelf_of(row)
+    run, request_id = row.run, row.request_id
+    if shelf is not None and shelf.run and shelf.by is not None:
+        run, request_id = shelf.run, shelf.by.request_id
     return record.end_of(
-        claimed, result, at, run=row.run, request_id=row.request_id, instance=row.uuid, reason=reason
+        claimed, result, at, run=run, request_id=request_id, instance=row.uuid, reason=reason
     )
 
 

@@ -14,6 +14,8 @@ from roost.model.instance import (
     DESTROYED,
     ERROR,
     FAILED,
+    OFFLOADED,
+    UNSHELVING,
     AttemptKey,
     Instance,
 )
@@ -26,7 +28,7 @@ from roost.state.cell_database.tables import instances
 from roost.state.leases import holders
 from roost.storage import entering, in_batches, one_of, one_of_constants, short_read, transaction
 
-FOR_CONDUCTORS = (FAILED, ABANDONED, DESTROYED)
+FOR_CONDUCTORS = (FAILED, ABANDONED, DESTROYED, OFFLOADED, UNSHELVING)
 """States in which an instance wants work of a conductor."""
 
 
@@ -99,7 +101,7 @@ def reassign_instance(
     told = line_of_attempt(at, attempt, to.host, to.node, to.ordinal)
     moved = (
         sa.update(instances)
-        .where(*_owned(key, FAILED, owner))
+        .where(*owned(key, FAILED, owner))
         .values(
             state=ASSIGNED,
             host=to.host,
@@ -119,9 +121,17 @@ def reassign_instance(
 
 @entering(ABANDONED)
 def abandon_instance(
-    connection: Connection, *, key: AttemptKey, reason: str, at: float, owner: Ownership | None = None
+    connection: Connection,
+    *,
+    key: AttemptKey,
+    reason: str,
+    at: float,
+    owner: Ownership | None = None,
+    state: str = FAILED,
 ) -> bool:
     """Make no further attempt for an instance whose attempt failed; returns whether its owner still had it.
+
+    ``state``: `FAILED`, or `UNSHELVING` of a shelved instance for which no host was found.
 
     Its claim is freed after that. In this order no conductor can mistake a consumer that was freed for one
     whose claim is to be moved.
@@ -129,7 +139,7 @@ def abandon_instance(
     told = line(ABANDONED, at, reason)
     ended = (
         sa.update(instances)
-        .where(*_owned(key, FAILED, owner))
+        .where(*owned(key, state, owner))
         .values(
             state=ABANDONED,
             alternates="[]",
@@ -149,7 +159,8 @@ def _changed(connection: Connection, update: sa.Update, key: AttemptKey, told: s
     return found
 
 
-def _owned(key: AttemptKey, state: str, owner: Ownership | None) -> list[sa.ColumnElement[bool]]:
+def owned(key: AttemptKey, state: str, owner: Ownership | None) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions of an instance's row: an attempt in a state, which its owner still has."""
     found = [
         instances.c.uuid == key.instance,
         instances.c.attempt == key.attempt,
@@ -162,7 +173,7 @@ def _owned(key: AttemptKey, state: str, owner: Ownership | None) -> list[sa.Colu
 
 @entering(ERROR)
 def put_in_error(connection: Connection, uuids: tuple[str, ...], at: float) -> None:
-    """Put abandoned instances in error, after their claims were freed."""
+    """Put abandoned instances in error, after their claims were freed. Shelved ones stay as they are."""
     values: dict[str, object] = {
         "state": ERROR,
         "alternates": "[]",
@@ -194,7 +205,7 @@ _NAMED = one_of(instances.c.uuid, "uuids")
 _IN_ERROR = sa.select(instances.c.uuid).where(_NAMED, instances.c.state == ERROR)
 _ABANDONED = (
     sa.select(instances.c.uuid)
-    .where(_NAMED, instances.c.state == ABANDONED)
+    .where(_NAMED, instances.c.state == ABANDONED, instances.c.shelf.is_(None))
     .order_by(instances.c.uuid)
     .with_for_update()
 )

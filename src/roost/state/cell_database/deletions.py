@@ -17,7 +17,9 @@ from roost.model.instance import (
     DELETING,
     DESTROYED,
     FAILED,
+    OFFLOADED,
     ON_ITS_HOST,
+    SHELVING,
     STARTING,
     WITH_GUEST,
     AttemptKey,
@@ -34,6 +36,7 @@ from roost.state.cell_database.move_changes import end_moves_of, send_back
 from roost.state.cell_database.move_ends import fail_targets_on
 from roost.state.cell_database.move_halves import end_halves_of, leave_to_targets
 from roost.state.cell_database.rows import PRESENT, Row
+from roost.state.cell_database.shelves import note_offloaded, offload_without_host, take_off_shelf
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import build_attempts, instances
 from roost.storage import entering, in_batches, one_of
@@ -99,6 +102,10 @@ class DeleteInstances(msgspec.Struct, frozen=True):
             # Some may have arrived before the fence was raised.
             rows |= _rows_of(connection, missing)
         moved = end_moves_of(connection, rows.values(), at, MOVE_OF_DELETED)
+        shelved = [row.uuid for row in rows.values() if row.host is None and row.shelf is not None]
+        if shelved:
+            take_off_shelf(connection, shelved)
+            rows |= _rows_of(connection, shelved)
         if missing:
             end_halves_of(connection, missing, at, MOVE_OF_DELETED)
         for some in in_batches(rows):
@@ -146,13 +153,14 @@ def _rows_of(connection: Connection, uuids: Sequence[str]) -> dict[str, Row]:
     return {row.uuid: row for some in in_batches(uuids) for row in connection.execute(_ROWS, {"uuids": some})}
 
 
-@entering(DESTROYED)
+@entering(DESTROYED, OFFLOADED)
 def note_destroyed(connection: Connection, done: tuple[DestroyOrder, ...], at: float) -> None:
     """Note that a host has destroyed its guests of some attempts: orders are acknowledged, deletions go on.
 
     A host that is not the instance's, or an attempt that is not the present one, ends no deletion.
     """
     acknowledge(connection, done)
+    note_offloaded(connection, done, at)
     of_guests = {(each.instance, each.attempt, each.host) for each in done}
     for some in in_batches(each.instance for each in done):
         deleting = connection.execute(_DELETING, {"uuids": some}).all()
@@ -242,7 +250,7 @@ def give_up_on_host(
     for row in rows:
         by_state.setdefault(row.state, []).append(AttemptKey(row.uuid, row.attempt))
     building = (*by_state.get(ASSIGNED, ()), *by_state.get(STARTING, ()))
-    ran = [key for state in WITH_GUEST for key in by_state.get(state, ())]
+    ran = [key for state in WITH_GUEST if state != SHELVING for key in by_state.get(state, ())]
     failing = fail_attempts(building, reason, at, cell, (ASSIGNED, STARTING), HOST_GONE, by)
     ended = [*failing(connection), *moved.values()]
     told = line(ABANDONED, at, reason, HOST_GONE, by=by)
@@ -260,9 +268,11 @@ def give_up_on_host(
     give_orders(given, at)(connection)
     deleting = tuple(by_state.get(DELETING, ()))
     end_deletions(deleting, at)(connection)
+    shelving = by_state.get(SHELVING, [])
+    offload_without_host(connection, shelving, host, at)
     if only is None:
         ended += fail_targets_on(connection, host, reason, HOST_GONE, at)
-    return GivenUp(frozenset(key.instance for key in (*building, *ran, *deleting)) | back, ended)
+    return GivenUp(frozenset(key.instance for key in (*building, *ran, *deleting, *shelving)) | back, ended)
 
 
 @entering(GONE)

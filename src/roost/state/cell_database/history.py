@@ -123,6 +123,12 @@ def enter_state(
         note_changes(connection, some, told)
 
 
+def has_heard(connection: Connection, instance: str, word: str) -> bool:
+    """Return whether the word of a uuid is in the history of an instance."""
+    text = connection.execute(sa.select(instances.c.history).where(instances.c.uuid == instance)).scalar()
+    return f'"word":"{word}"' in (text or "")
+
+
 NEW_LINE = sa.bindparam("line", type_=sa.Text)
 """The line of `with_line`, as a parameter of statements that are built once."""
 

@@ -75,6 +75,7 @@ def move_of(row: Row) -> Move:
         side=row.side,
         other_cell=row.other_cell,
         carried=None if row.carried is None else _CARRIED.decode(row.carried),
+        consumer=row.consumer or row.instance_uuid,
     )
 
 
@@ -109,6 +110,7 @@ def move_row(move: Move) -> dict[str, object]:
         "changed_at": move.began,
         "history": first,
         "across": move.across,
+        "consumer": None if move.consumer == move.instance else move.consumer,
         **_arriving_row(move),
     }
 

@@ -245,6 +245,7 @@ def begin_move(
         at_source=OFF if locked.state in _TO_REST else RUNS if proof is None else AT_REST,
         proof=proof,
         across=across,
+        consumer=locked.consumer,
     )
     if proof is not None:
         _note_death(connection, locked, proof, at)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ON_ITS_HOST
-from roost.model.node import KEEPS_DISKS, LIVE_MOVES, YES, NodeReport
+from roost.model.node import KEEPS_DISKS, KEEPS_SHELVED, LIVE_MOVES, YES, NodeReport
 from roost.state.cell_database.disabled import move_words
 from roost.state.cell_database.host_work import SESSION, hosts_with_orders
 from roost.state.cell_database.reported import clean_reports
@@ -29,10 +29,29 @@ def find_disk_store(connection: Connection, node: str) -> str | None:
 
 
 @short_read
+def find_shelf_store(connection: Connection, node: str) -> str | None:
+    """Return the store that keeps the disks of a node's guests when they are shelved; None: none does."""
+    row = connection.execute(_STORED, {"nodes": [node]}).one_or_none()
+    stats = {} if row is None else report_of(row, "").stats
+    return stats.get(KEEPS_DISKS) if stats.get(KEEPS_SHELVED) == YES else None
+
+
+@short_read
 def find_hosts_without_store(connection: Connection, store: str) -> frozenset[str]:
     """Return the hosts with a node whose guests' disks are not in a store."""
-    has_it = nodes.c.facts.contains(f'"{KEEPS_DISKS}":{_JSON.encode(store).decode()}', autoescape=True)
-    return frozenset(connection.execute(sa.select(nodes.c.host).distinct().where(~has_it)).scalars())
+    query = sa.select(nodes.c.host).distinct().where(~_has_store(store))
+    return frozenset(connection.execute(query).scalars())
+
+
+@short_read
+def find_hosts_with_store(connection: Connection, store: str) -> frozenset[str]:
+    """Return the hosts with a node whose guests' disks are in a store."""
+    query = sa.select(nodes.c.host).distinct().where(_has_store(store))
+    return frozenset(connection.execute(query).scalars())
+
+
+def _has_store(store: str) -> sa.ColumnElement[bool]:
+    return nodes.c.facts.contains(f'"{KEEPS_DISKS}":{_JSON.encode(store).decode()}', autoescape=True)
 
 
 @short_read

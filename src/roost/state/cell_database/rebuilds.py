@@ -21,7 +21,7 @@ from roost.model.instance import (
     Transition,
 )
 from roost.model.spec import Image
-from roost.state.cell_database.history import MOST_OF_GUESTS, transition_line, with_line
+from roost.state.cell_database.history import MOST_OF_GUESTS, has_heard, transition_line, with_line
 from roost.state.cell_database.move_changes import locked_instance
 from roost.state.cell_database.rows import spec_text
 from roost.state.cell_database.state_changes import note_changes
@@ -43,7 +43,7 @@ def rebuild_instance(
     locked = locked_instance(connection, instance)
     if locked is None:
         return None
-    if _has_heard(connection, instance, word):
+    if has_heard(connection, instance, word):
         return locked
     if (refusal := why_not_rebuilt(locked)) is not None:
         return ChangeRefused(refusal)
@@ -94,8 +94,3 @@ def nodename_of(connection: Connection, node: str) -> str | None:
     """Return the name of a node of this cell by its root provider; None if the cell does not know it."""
     name: str | None = connection.execute(sa.select(nodes.c.nodename).where(nodes.c.node == node)).scalar()
     return name
-
-
-def _has_heard(connection: Connection, instance: str, word: str) -> bool:
-    text = connection.execute(sa.select(instances.c.history).where(instances.c.uuid == instance)).scalar()
-    return f'"word":"{word}"' in (text or "")

@@ -26,10 +26,10 @@ from roost.model.instance import RESHAPED
 from roost.model.reshape import followed
 from roost.model.spec import Selection
 from roost.state.cell_database.history import MOST_OF_GUESTS, NEW_LINE, line, with_line
-from roost.state.cell_database.rows import selection_of, selection_text
+from roost.state.cell_database.rows import of_consumers, selection_of, selection_text
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import instances, reshapes
-from roost.storage import in_batches, one_of, transaction
+from roost.storage import in_batches, transaction
 
 
 class ReshapeMark(msgspec.Struct, frozen=True):
@@ -61,10 +61,12 @@ class ReshapeBegun(msgspec.Struct, frozen=True):
 
 @transaction
 def begin_reshape(connection: Connection, mark: ReshapeMark, generations: Mapping[str, int]) -> ReshapeBegun:
-    """Store the mark of a reshape. ``generations``: those of the instances' claims, as they were read."""
+    """Store the mark of a reshape. ``generations``: of instances' claims, by consumer, as they were read."""
     if connection.execute(_MARKED, {"of_root": mark.root}).first() is not None:
         return ReshapeBegun(marked=True)
-    there = {row.uuid: row for some in in_batches(generations) for row in _rows(connection, some)}
+    there = {
+        row.consumer or row.uuid: row for some in in_batches(generations) for row in _rows(connection, some)
+    }
     behind = []
     for uuid, generation in generations.items():
         row = there.get(uuid)
@@ -97,15 +99,17 @@ def follow_claims(
     at: float,
     ends: ReshapeMark | None = None,
 ) -> list[str]:
-    """Update the rows of instances on a node to their claims. Returns the instances whose rows changed.
+    """Update the rows of instances on a node to their claims. Returns the consumers whose rows changed.
 
-    ``root``: the node. ``tree``: its providers, uuid -> name. ``at``: seconds since the epoch, for histories.
+    ``root``: the node. ``tree``: its providers, uuid -> name. ``claims``: by consumer.
+    ``at``: seconds since the epoch, for histories.
     ``ends``: the mark that is removed.
     """
-    changed = []
+    changed, consumers = [], []
     for some in in_batches(sorted(claims)):
         for row in _rows(connection, some):
-            claimed, selection = claims[row.uuid], selection_of(row)
+            consumer = row.consumer or row.uuid
+            claimed, selection = claims[consumer], selection_of(row)
             if row.node != root or selection is None:
                 continue
             if not _is_behind(selection, claimed):
@@ -116,6 +120,7 @@ def follow_claims(
                 holds = allocations_text(new.allocations, tree)
                 told = line(RESHAPED, at, f"holds {holds}") if _moves(selection, new) else ""
                 changed.append({"key": row.uuid, "new": selection_text(new), "line": told})
+                consumers.append(consumer)
     if changed:
         connection.execute(_FOLLOW, changed)
     for each in changed:
@@ -124,7 +129,7 @@ def follow_claims(
     if ends is not None:
         ended = reshapes.c.root == ends.root, reshapes.c.generation == ends.generation
         connection.execute(sa.delete(reshapes).where(*ended))
-    return [each["key"] for each in changed]
+    return consumers
 
 
 def _moves(before: Selection, after: Selection) -> bool:
@@ -157,8 +162,8 @@ def read_reshape_marks(connection: Connection, before: float = float("inf")) -> 
 
 _MARKED = sa.select(reshapes.c.root).where(reshapes.c.root == sa.bindparam("of_root")).with_for_update()
 _ROWS = (
-    sa.select(instances.c.uuid, instances.c.node, instances.c.selection)
-    .where(one_of(instances.c.uuid, "uuids"))
+    sa.select(instances.c.uuid, instances.c.node, instances.c.selection, instances.c.consumer)
+    .where(of_consumers("uuids"))
     .order_by(instances.c.uuid)
     .with_for_update()
 )

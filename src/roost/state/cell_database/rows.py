@@ -7,12 +7,13 @@ import msgspec
 import sqlalchemy as sa
 import structlog
 
-from roost.model.instance import REBUILDING_STOPPED, BuildAttempt, Instance
+from roost.model.instance import REBUILDING_STOPPED, BuildAttempt, Instance, Shelf
 from roost.model.node import NodeReport
 from roost.model.spec import RequestSpec, Selection
 from roost.model.text import clean_text
 from roost.state.cell_database.reported import MAX_HOST, clean_report
 from roost.state.cell_database.tables import instances
+from roost.storage import one_of
 
 Row = sa.Row[tuple[object, ...]]
 
@@ -26,6 +27,7 @@ _SORTED = msgspec.json.Encoder(order="deterministic")
 _ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
 _SELECTION = msgspec.json.Decoder(Selection)
 _SPEC = msgspec.json.Decoder(RequestSpec)
+_SHELF = msgspec.json.Decoder(Shelf)
 _FACTS = msgspec.json.Decoder(dict[str, object])
 _COLUMNS = ("node", "host", "nodename", "enabled")
 """Fields of a report that have a column of their own. ``cell`` has none, as the database is the cell's, and
@@ -40,6 +42,13 @@ _NOT_OF_IT = ("changed_at", "began", "history")
 INSTANCES = sa.select(*(column for column in instances.columns if column.name not in _NOT_OF_IT))
 """The query of the columns from which `instance_of` makes an instance."""
 
+
+def of_consumers(name: str) -> sa.ColumnElement[bool]:
+    """Return the condition of the instances whose consumers are among the parameter ``name``."""
+    own = one_of(instances.c.uuid, name) & instances.c.consumer.is_(None)
+    return own | one_of(instances.c.consumer, name)
+
+
 PRESENT = tuple(
     instances.c[name]
     for name in (
@@ -53,6 +62,8 @@ PRESENT = tuple(
         "selection",
         "began",
         "move",
+        "consumer",
+        "shelf",
     )
 )
 """The columns of an instance that describe its present attempt."""
@@ -71,6 +82,11 @@ def selection_text(selection: Selection) -> str:
 def spec_text(spec: RequestSpec) -> str:
     """Return a request spec as its column holds it."""
     return _JSON.encode(spec).decode()
+
+
+def shelf_text(shelf: Shelf) -> str:
+    """Return the facts of a shelved instance as their column holds them."""
+    return _JSON.encode(shelf).decode()
 
 
 def instance_row(instance: Instance, at: float) -> dict[str, object]:
@@ -96,11 +112,14 @@ def instance_row(instance: Instance, at: float) -> dict[str, object]:
         "owner_epoch": instance.owner_epoch,
         "move": instance.move,
         "began": at,
+        "consumer": None if instance.consumer == instance.uuid else instance.consumer,
+        "shelf": None if instance.shelf is None else shelf_text(instance.shelf),
     }
 
 
 def instance_of(row: Row) -> Instance:
     """Return the instance of a row."""
+    shelf = shelf_of(row)
     return Instance(
         uuid=row.uuid,
         request_id=row.request_id,
@@ -121,7 +140,17 @@ def instance_of(row: Row) -> Instance:
         owner_epoch=row.owner_epoch,
         move=row.move,
         starts=row.state != REBUILDING_STOPPED,
+        finds_disks=shelf is not None and shelf.store is not None,
+        consumer=row.consumer or row.uuid,
+        shelf=shelf,
     )
+
+
+def shelf_of(row: Row) -> Shelf | None:
+    """Return what is kept of the instance of a row; None if it is not shelved."""
+    if row.shelf is None:
+        return None
+    return decoded(_SHELF, row.shelf, None, f"shelf of instance {row.uuid}")
 
 
 def selection_of(row: Row) -> Selection | None:

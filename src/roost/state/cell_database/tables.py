@@ -41,9 +41,14 @@ instances = sa.Table(
     sa.Column("history", BIG_TEXT),
     # The move that is under way: as long as it is set, no other begins.
     sa.Column("move", UUID),
+    # The consumer that has its claim; None: the instance's own uuid, as long as it was not unshelved.
+    sa.Column("consumer", UUID),
+    # From when it is to be shelved until its guest runs again: see `roost.model.instance.Shelf`.
+    sa.Column("shelf", BIG_TEXT),
     sa.Index("instances_by_state", "state", "host"),
     sa.Index("instances_by_request", "request_id"),
     sa.Index("instances_by_project", "project_id", "uuid"),
+    sa.Index("instances_by_consumer", "consumer"),
     **EXACT,
 )
 
@@ -170,6 +175,8 @@ moves = sa.Table(
     sa.Column("other_cell", NAME),
     # The instance, where this cell has no row of it: see `roost.model.move.Carried`.
     sa.Column("carried", BIG_TEXT),
+    # The consumer that has the claim of the instance; None: the instance's own uuid.
+    sa.Column("consumer", UUID),
     sa.Index("moves_by_state", "state", "source_host", "target_host"),
     sa.Index("moves_by_instance", "instance_uuid"),
     sa.Index("moves_by_time", "began", "uuid"),

@@ -182,6 +182,10 @@ class LibvirtDriver:
         return self.disk_store is not None
 
     @property
+    def keeps_shelved(self) -> bool:
+        return self.disk_store is not None
+
+    @property
     def disk_store(self) -> str | None:
         return self._store
 
