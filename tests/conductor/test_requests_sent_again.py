@@ -49,11 +49,13 @@ ELSEWHERE = {
     "/v1/instances/{uuid}/migrate",
     "/v1/instances/{uuid}/rebuild",
     "/v1/instances/{uuid}/resize",
+    "/v1/instances/{uuid}/shelve",
     "/v1/instances/{uuid}/start",
     "/v1/instances/{uuid}/stop",
+    "/v1/instances/{uuid}/unshelve",
 }
-"""Operations that need more: see test_places_over_http, test_hosts_over_http, test_moves_over_http and
-test_power_over_http."""
+"""Operations that need more: see test_places_over_http, test_hosts_over_http, test_moves_over_http,
+test_power_over_http and test_shelves_over_http."""
 
 SECRET = {"/v1/hosts", "/v1/hosts/{host}/token"}
 

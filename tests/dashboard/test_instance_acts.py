@@ -11,6 +11,7 @@ import pytest
 
 from roost.dashboard.actions.instance_act import ACTS
 from roost.dashboard.html.states import move_state
+from roost.model.instance import DestroyOrder
 from roost.model.move import (
     CLEANING,
     ENDED,
@@ -21,6 +22,7 @@ from roost.model.move import (
     SWITCHED,
     UNDER_WAY,
 )
+from roost.state.cell_database.deletions import note_destroyed
 from support.dashboard_users import DashboardUsers, dashboard_users
 from support.moving_cloud import Cloud
 
@@ -73,7 +75,7 @@ def acting(directory: Path, check: Callable[[Acting], Awaitable[None]]) -> None:
 
 def test_an_instance_is_stopped_and_started_by_its_project(tmp_path: Path) -> None:
     async def check(on: Acting) -> None:
-        assert await on.acts("mia") == ["stop", "delete"] and await on.acts("rita") == []
+        assert await on.acts("mia") == ["stop", "shelve", "delete"] and await on.acts("rita") == []
         answer = await on.act("stop", "mia")
         assert answer.status_code == 200 and "is being stopped" in answer.text
         assert (await on.shown())["state"] == "powering-off"
@@ -85,9 +87,26 @@ def test_an_instance_is_stopped_and_started_by_its_project(tmp_path: Path) -> No
     acting(tmp_path, check)
 
 
+def test_an_instance_is_shelved_and_unshelved_by_its_project(tmp_path: Path) -> None:
+    async def check(on: Acting) -> None:
+        host = (await on.shown())["host"]
+        answer = await on.act("shelve", "mia")
+        assert answer.status_code == 200 and "is being shelved" in answer.text, answer.text
+        assert await on.acts("mia") == ["delete"]
+        await on.cloud.tell(note_destroyed((DestroyOrder(on.uuid, 1, host),), 1.0))
+        await on.users.now.step()
+        page = await on.users.get(f"/ui/instances/{on.uuid}", "mia")
+        assert "Shelved" in page.text
+        assert await on.acts("mia") == ["unshelve", "delete"]
+        assert "is being unshelved" in (await on.act("unshelve", "mia")).text
+        assert (await on.shown())["state"] == "unshelving"
+
+    acting(tmp_path, check)
+
+
 def test_an_instance_is_moved_and_the_move_is_shown_and_confirmed(tmp_path: Path) -> None:
     async def check(on: Acting) -> None:
-        assert await on.acts() == ["stop", "migrate", "delete"]
+        assert await on.acts() == ["stop", "shelve", "migrate", "delete"]
         answer = await on.act("migrate", waits="on")
         assert answer.status_code == 200 and "is to move" in answer.text, answer.text
         [move] = await on.moves()

@@ -22,7 +22,7 @@ from roost.ledger import SCHEMA as LEDGER
 from roost.ledger import Ledger
 from roost.model.instance import ASSIGNED, BuildRequest, BuildResult, Instance
 from roost.model.inventory import Inventory
-from roost.model.node import KEEPS_DISKS, YES, NodeReport
+from roost.model.node import KEEPS_DISKS, KEEPS_SHELVED, YES, NodeReport
 from roost.model.record import Attempt, Run, RunReasons
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.placement.commands.inventories import SetInventories
@@ -125,7 +125,9 @@ class Conductors:
             if await self.placement.provider(f"node-{host}") is None:
                 await self.ledger.execute(CreateProvider(f"node-{host}", host, None))
                 await self.ledger.execute(SetInventories(f"node-{host}", {"VCPU": Inventory(VCPUS)}, None))
-            report = NodeReport(host=host, node=f"node-{host}", cell=cell, stats={KEEPS_DISKS: YES})
+            report = NodeReport(
+                host=host, node=f"node-{host}", cell=cell, stats={KEEPS_DISKS: YES, KEEPS_SHELVED: YES}
+            )
             await self.cells[cell].heartbeat([report])
         await self.feed.refresh()
         await self.super.begin(alone=True)

@@ -72,8 +72,10 @@ OF_PROJECTS = {
     "/v1/instances/{uuid}/migrate",
     "/v1/instances/{uuid}/rebuild",
     "/v1/instances/{uuid}/resize",
+    "/v1/instances/{uuid}/shelve",
     "/v1/instances/{uuid}/start",
     "/v1/instances/{uuid}/stop",
+    "/v1/instances/{uuid}/unshelve",
     "/v1/moves",
     "/v1/moves/{uuid}",
     "/v1/moves/{uuid}/abort",
@@ -285,8 +287,10 @@ def test_every_post_under_v1_creates_with_a_key_or_says_why_it_takes_none() -> N
         "/v1/instances/{uuid}/migrate",
         "/v1/instances/{uuid}/rebuild",
         "/v1/instances/{uuid}/resize",
+        "/v1/instances/{uuid}/shelve",
         "/v1/instances/{uuid}/start",
         "/v1/instances/{uuid}/stop",
+        "/v1/instances/{uuid}/unshelve",
         "/v1/select_destinations",
     }
     others = [each for operations in SERVICES.values() for each in operations if each.method != "POST"]

@@ -1,4 +1,4 @@
-"""The acts on an instance: deleted, stopped, started, moved to another host; what each asks the conductor.
+"""The acts on an instance, as stops, moves and its deletion, and what each asks the conductor.
 
 The first page of an act says what will happen and changes nothing; its form names the instance, and the move
 that was shown. A request that creates a move has a key: the form that is sent again has it too.
@@ -21,14 +21,24 @@ from roost.dashboard.html.values import amount
 from roost.dashboard.page import PageQuery
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.views.absence import of_cloud
-from roost.model.instance import ACTIVE, DELETING, DESTROYED, LOST, STOPPED
+from roost.model.instance import ACTIVE, DELETING, DESTROYED, LOST, SHELVED, STOPPED
 from roost.model.move import ABORTABLE, SWITCHED, SWITCHING
 from roost.model.visibility import seen, seen_by_project
 from roost.web.errors import NotFound
 from roost.web.query import Uuid
 from roost.web.request import Request
 
-ActVerb = Literal["delete", "stop", "start", "migrate", "confirm-move", "revert-move", "abort-move"]
+ActVerb = Literal[
+    "delete",
+    "stop",
+    "start",
+    "shelve",
+    "unshelve",
+    "migrate",
+    "confirm-move",
+    "revert-move",
+    "abort-move",
+]
 
 Will = Callable[[ShownInstance, DescribedMove | None], tuple[str, ...]]
 
@@ -167,6 +177,8 @@ def request_of(verb: ActVerb, form: InstanceForm) -> tuple[str, str, dict[str, o
     body: dict[str, object] | None = None
     if verb == "migrate":
         body = {"confirm": not form.waits, **({"host": form.host.strip()} if form.host.strip() else {})}
+    elif verb == "shelve":
+        body = {}
     return act.method, path, body
 
 
@@ -195,6 +207,21 @@ def _will_stop(instance: ShownInstance, move: DescribedMove | None) -> tuple[str
 
 def _will_start(instance: ShownInstance, move: DescribedMove | None) -> tuple[str, ...]:
     return ("Its host starts the guest, with the disks that are there.",)
+
+
+def _will_shelve(instance: ShownInstance, move: DescribedMove | None) -> tuple[str, ...]:
+    return (
+        "Its host destroys the guest. What is not written to a disk is lost.",
+        "The disks stay in the store that hosts share; without one this is refused, and nothing is changed.",
+        "Its claim is given back: others may take the room, and it runs again only if a host has room then.",
+    )
+
+
+def _will_unshelve(instance: ShownInstance, move: DescribedMove | None) -> tuple[str, ...]:
+    return (
+        "A host of its cell is claimed, and starts the guest with the disks that were kept.",
+        "If no host can take it, it stays shelved, with the reason.",
+    )
 
 
 def _will_migrate(instance: ShownInstance, move: DescribedMove | None) -> tuple[str, ...]:
@@ -251,6 +278,28 @@ ACTS: Final[dict[ActVerb, InstanceAct]] = {
         _will_start,
         "is being started",
         "The word is durable: the host starts the guest next.",
+    ),
+    "shelve": InstanceAct(
+        "Shelve",
+        "danger",
+        "conductor:instances:shelve",
+        "POST",
+        f"{_INSTANCE}/shelve",
+        (ACTIVE, STOPPED),
+        _will_shelve,
+        "is being shelved",
+        "The word is durable: the host destroys the guest next, and the claim is given back then.",
+    ),
+    "unshelve": InstanceAct(
+        "Unshelve",
+        "primary",
+        "conductor:instances:unshelve",
+        "POST",
+        f"{_INSTANCE}/unshelve",
+        (SHELVED,),
+        _will_unshelve,
+        "is being unshelved",
+        "The word is durable: a conductor looks for a host next.",
     ),
     "migrate": InstanceAct(
         "Migrate",
