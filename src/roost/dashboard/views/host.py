@@ -19,6 +19,7 @@ from roost.model.errors import OperatorError
 from roost.model.node import NodeReport
 from roost.model.operator_word import Subject
 from roost.scheduler.nodes.host_states import STATES, HostState
+from roost.state.api_database.consumers import find_consumers
 from roost.state.api_database.host_mappings import HostElsewhere, NoSuchCell, NoSuchHost
 from roost.state.api_database.mappings import find_mappings
 from roost.storage import StorageError
@@ -183,7 +184,7 @@ def _disabled(now: HostsNow, index: int) -> tuple[WhyDisabled, ...]:
 
 
 async def names_on(cloud: CloudReads | None, view: HostPageView) -> dict[str, str]:
-    """Return the names of the instances on a page by their uuids; those without a name are left out."""
+    """Return the names of the instances on a page by uuids and consumers; those without one are left out."""
     if cloud is None:
         return {}
     shown = {each.instance for each in view.history.attempts}
@@ -193,11 +194,13 @@ async def names_on(cloud: CloudReads | None, view: HostPageView) -> dict[str, st
     if view.hardware is not None:
         shown |= view.hardware.holders
     try:
-        found = await cloud.api.read(find_mappings(tuple(sorted(shown))))
+        drawn = await cloud.api.read(find_consumers(tuple(sorted(shown))))
+        found = await cloud.api.read(find_mappings(tuple(sorted({*shown, *drawn.values()}))))
     except StorageError as error:
         view.unknown["names of instances"] = str(error)
         return {}
-    return {uuid: each.name for uuid, each in found.items() if each.name is not None}
+    names = {uuid: each.name for uuid, each in found.items() if each.name is not None}
+    return names | {each: names[of] for each, of in drawn.items() if of in names}
 
 
 async def _holders(

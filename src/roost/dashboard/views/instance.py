@@ -1,5 +1,7 @@
 """One instance: its state, where it is and was, its claim and its history."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from roost.conductor.history.types import InstanceHistory
@@ -12,6 +14,7 @@ from roost.dashboard.views.absence import of_cloud
 from roost.dashboard.views.host_stays import HostStay, stay_at, stays_of
 from roost.fleet import Fleet
 from roost.model.visibility import seen, seen_by_project, visible
+from roost.state.api_database.consumers import find_consumers
 from roost.web.errors import NotFound
 from roost.web.request import Request
 
@@ -70,7 +73,12 @@ class InstanceView(msgspec.Struct, frozen=True, kw_only=True):
 async def instance_view(
     service: DashboardService, cloud: CloudReads, req: Request, uuid: str
 ) -> InstanceView:
-    """Return an instance that the viewer may see. Raises `NotFound` for all others."""
+    """Return an instance that the viewer may see. Raises `NotFound` for all others.
+
+    ``uuid``: of the instance, or of a consumer that was drawn to unshelve it.
+    """
+    drawn = await cloud.api.read(find_consumers((uuid,)))
+    uuid = drawn.get(uuid, uuid)
     known = await cloud.histories.find(uuid)
     if known is None or not req.projects.include(known.project_id):
         raise NotFound(
@@ -86,7 +94,7 @@ async def instance_view(
         claim = _claim(instance.claim, fleet)
     missing = None
     if req.query.at is not None and service.is_operator(req.identity):
-        claim, missing = await _claim_at(service, uuid, req.query.at)
+        claim, missing = await _claim_at(service, (uuid, *drawn), req.query.at)
     move = await move_of(service, cloud, req, instance)
     return InstanceView(
         now=service.clock(),
@@ -104,15 +112,19 @@ async def instance_view(
 
 
 async def _claim_at(
-    service: DashboardService, uuid: str, at: str
+    service: DashboardService, consumers: Sequence[str], at: str
 ) -> tuple[tuple[ProviderClaim, ...], str | None]:
-    """Return what an instance held as of a moment; or why that is not known."""
+    """Return what an instance held as of a moment; or why that is not known.
+
+    ``consumers``: its own uuid, and those that were drawn for it: one of them holds something at a time.
+    """
     try:
         moment = await service.past.moment(at)
-        found = await service.past.consumer(uuid, moment.version)
+        all_found = [await service.past.consumer(each, moment.version) for each in consumers]
     except PastMissing as error:
         return (), str(error)
-    if found.holder is None:
+    found = next((each for each in all_found if each.holder is not None), None)
+    if found is None or found.holder is None:
         return (), None
     parts = (
         ProviderClaim(

@@ -137,14 +137,14 @@ class Copy:
             found = hosts_lacking_least(snapshot, request, MOST_HOSTS)
             return [self.table.nodes[index] for index in found]
         moving = {*refused.instances, *refused.held_by.values()}
-        movable = [each for each in self._movable(read, held) if each.uuid not in moving]
+        movable = [each for each in self._movable(read, held) if each.consumer not in moving]
         indexes = [self.table.index_of_node(node) for node in asked.hosts]
         there = [index for index in indexes if index is not None]
         return find_moves(snapshot, request, movable, there, asked.most, seconds=SECONDS_MOVING)
 
     def _movable(self, read: ReadResidents, held: Mapping[str, Held]) -> Iterator[MovableInstance]:
         for each in read.residents:
-            index, holds = self.table.index_of_node(each.node), held.get(each.instance)
+            index, holds = self.table.index_of_node(each.node), held.get(each.holder)
             if index is None or KEEPS_DISKS not in self.table.report(index).stats:
                 continue
             if holds is not None and each.node in self.fleet:

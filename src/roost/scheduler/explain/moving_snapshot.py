@@ -43,6 +43,11 @@ class MovableInstance(msgspec.Struct, frozen=True):
         """The uuid of the instance."""
         return self.resident.instance
 
+    @property
+    def consumer(self) -> str:
+        """The consumer that has its claim."""
+        return self.resident.holder
+
 
 class MovingSnapshot(FleetSnapshot):
     """A copy of the fleet on which instances move, and are taken back.
@@ -64,7 +69,7 @@ class MovingSnapshot(FleetSnapshot):
 
         Raises: `SchedulerError`.
         """
-        resident, table, held = moving.resident, self.table, self._state_of(moving.uuid)
+        resident, table, held = moving.resident, self.table, self._state_of(moving.consumer)
         cell = table.cells[table.cell.item(moving.index)]
         migration = str(uuid.uuid5(uuid.NAMESPACE_OID, moving.uuid))
         source = "" if anywhere else resident.host
@@ -89,7 +94,7 @@ class MovingSnapshot(FleetSnapshot):
             held.consumer.assignment,
             consumer=migration,
         )
-        asked = HostRequest(spec, (moving.uuid,), handed={moving.uuid: handed})
+        asked = HostRequest(spec, (moving.consumer,), handed={moving.consumer: handed})
         options = self.pools.options
         return SchedulingRequest.of(asked, self.queries(spec, options), options, self._now)
 
@@ -114,7 +119,9 @@ class MovingSnapshot(FleetSnapshot):
         """Move an instance to a node until the end of the context; yields whether the scheduler moves it."""
         with ExitStack() as undoing:
             # Undone last: the claim of the move has taken the place of an outstanding one.
-            undoing.callback(self._count_on_table, moving.uuid, self.table.outstanding.of(moving.uuid))
+            undoing.callback(
+                self._count_on_table, moving.consumer, self.table.outstanding.of(moving.consumer)
+            )
             undoing.enter_context(self.trying())
             try:
                 request = self.request_of(moving, target)
@@ -124,7 +131,7 @@ class MovingSnapshot(FleetSnapshot):
             except (SchedulerError, PlacementError):
                 placed = False
             if placed:
-                migration = request.handed[moving.uuid].consumer
+                migration = request.handed[moving.consumer].consumer
                 self._free(migration)
                 self._leave(undoing, moving)
             yield placed
@@ -135,9 +142,11 @@ class MovingSnapshot(FleetSnapshot):
         with ExitStack() as undoing:
             undoing.enter_context(self.trying())
             for each in leaving:
-                undoing.callback(self._count_on_table, each.uuid, self.table.outstanding.of(each.uuid))
-                self.table.release(each.uuid)
-                self._free(each.uuid)
+                undoing.callback(
+                    self._count_on_table, each.consumer, self.table.outstanding.of(each.consumer)
+                )
+                self.table.release(each.consumer)
+                self._free(each.consumer)
                 self._leave(undoing, each)
             yield
 
@@ -154,8 +163,8 @@ class MovingSnapshot(FleetSnapshot):
     def _leave(self, undoing: ExitStack, leaving: MovableInstance) -> None:
         """Let the node report an instance no longer that has left it."""
         report = self.table.report(leaving.index)
-        if leaving.uuid in report.instances:
-            self.table.update([without_instance(report, leaving.uuid, leaving.resident.spec)])
+        if leaving.consumer in report.instances:
+            self.table.update([without_instance(report, leaving.consumer, leaving.resident.spec)])
             undoing.callback(self.table.update, (report,))
 
     def _count_on_table(self, instance: str, taken: TakenAmounts | None) -> None:

@@ -60,10 +60,10 @@ class ResidentReader:
             complete = complete and read.complete
         wanted = {table.nodes[index] for index in nodes}
         movable = [each for each in movable if each.node in wanted]
-        version, held = await self._held([each.instance for each in movable])
+        version, held = await self._held([each.holder for each in movable])
         read_all = ReadResidents(tuple(movable), held, version)
         return FoundResidents(read_all, fixed, complete and not hosts)
 
-    async def _held(self, instances: Sequence[str]) -> tuple[int, dict[str, Held]]:
-        head = await self._ledger.database.read(lambda connection: check_head_of_many(connection, instances))
+    async def _held(self, consumers: Sequence[str]) -> tuple[int, dict[str, Held]]:
+        head = await self._ledger.database.read(lambda connection: check_head_of_many(connection, consumers))
         return head.position.seq, head.holdings.held

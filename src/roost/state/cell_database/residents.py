@@ -16,7 +16,10 @@ from roost.storage import one_of, one_of_constants, transaction
 
 
 class Resident(msgspec.Struct, frozen=True, array_like=True):
-    """An instance that may move. ``node``: the uuid of the root provider of its host."""
+    """An instance that may move. ``node``: the uuid of the root provider of its host.
+
+    ``consumer``: the one that has its claim; empty: the instance itself.
+    """
 
     instance: str
     project_id: str
@@ -24,6 +27,12 @@ class Resident(msgspec.Struct, frozen=True, array_like=True):
     host: str
     node: str
     spec: RequestSpec
+    consumer: str = ""
+
+    @property
+    def holder(self) -> str:
+        """The consumer that has its claim."""
+        return self.consumer or self.instance
 
 
 class Residents(msgspec.Struct, frozen=True, array_like=True):
@@ -48,7 +57,7 @@ def read_residents(connection: Connection, hosts: Collection[str], most: int) ->
         assert spec is not None and host is not None and node is not None
         # Whether its ports and accelerators can be bound at a target is for others to say.
         if not has_attachments(spec):
-            movable.append(Resident(each.uuid, each.project_id, each.flavor, host, node, spec))
+            movable.append(Resident(each.uuid, each.project_id, each.flavor, host, node, spec, each.consumer))
     return Residents(tuple(movable), len(found) - len(movable), len(rows) <= most)
 
 
