@@ -6,25 +6,54 @@ promise then.
 
 from contextlib import contextmanager
 
+import msgspec
 import pytest
+import sqlalchemy as sa
 
+from roost.conductor.agent_endpoint.transactions import StorePoll
 from roost.model.instance import (
+    ABANDONED,
     ACTIVE,
+    ASSIGNED,
+    DELETING,
+    DESTROYED,
+    OFFLOADED,
     SHELVED,
+    SHELVING,
+    STARTING,
+    STOPPED,
+    UNSHELVING,
+    ChangeRefused,
 )
+from roost.model.move import DONE, REVERTED, SWITCHED, MoveRefused
+from roost.state.cell_database.conductor_work import take_work
+from roost.state.cell_database.shelves import NO_SHELF, assign_unshelved, put_on_shelf
+from roost.state.cell_database.tables import nodes
+from support.seeds import nightly_seed
+from support.simulation import faults
 from support.simulation.cloud_world import KINDS, CloudWorld
-from support.simulation.scripted import NONE, Scripted
+from support.simulation.scripted import NONE, Scripted, found
 from support.simulation.seeds import simulate
+from support.simulation.world import promise
 
 ONE = "instance0"
 SCHEDULES = 8
 """Of each kind, in every run."""
 
 
+class RemoveNode(msgspec.Struct, frozen=True):
+    """The report of a node is gone, as after the removal of its host."""
+
+    node: str
+
+    def __call__(self, connection):
+        connection.execute(sa.delete(nodes).where(nodes.c.node == self.node))
+
+
 @contextmanager
 def cloud_of_one(faults=NONE, seed=1, *, shelved=False, **named):
-    """A cloud of a cell with three hosts, and one instance, which is ``shelved`` or runs."""
-    with Scripted(faults, seed, **{"cells": ("c1",), "hosts": 3} | named) as cloud:
+    """A cloud of a cell with three hosts and two conductors; its one instance is ``shelved`` or runs."""
+    with Scripted(faults, seed, **{"cells": ("c1",), "hosts": 3, "conductors": 2} | named) as cloud:
         cloud.request(ONE)
         cloud.wait_for(ONE, ACTIVE)
         if shelved:
@@ -48,6 +77,267 @@ def test_an_instance_is_shelved_and_runs_again_as_its_next_attempt_with_another_
         cloud.finish()
 
 
+def play(script):
+    """Play a script with no fault in it, with some seeds."""
+    for seed in range(2):
+        script(NONE, seed)
+
+
+def host_of(cloud):
+    return cloud.guests.hosts[cloud.row(ONE).host]
+
+
+def test_a_stopped_instance_runs_when_it_is_unshelved_and_is_shelved_again():
+    with cloud_of_one() as cloud:
+        cloud.stop(ONE)
+        cloud.wait_for(ONE, STOPPED)
+        consumers = [ONE]
+        for _ in range(2):
+            cloud.shelve(ONE)
+            cloud.wait_for(ONE, SHELVED)
+            consumers.append(cloud.unshelve(ONE))
+            assert cloud.wait_for(ONE, ACTIVE).consumer == consumers[-1]
+        assert cloud.placement.emptied == consumers[:-1]
+        # It moves, is rebuilt and moves back by its consumer.
+        cloud.wait_for_move(cloud.migrate(ONE), DONE)
+        cloud.rebuild(ONE)
+        cloud.wait_for(ONE, ACTIVE)
+        move = cloud.migrate(ONE, confirms=False)
+        cloud.wait_for_move(move, SWITCHED)
+        cloud.revert(move)
+        cloud.wait_for_move(move, REVERTED)
+        assert cloud.row(ONE).consumer == consumers[-1]
+        cloud.delete(ONE)
+        cloud.finish()
+
+
+def test_words_are_refused_or_change_nothing_while_it_is_shelved_or_about_to_be():
+    with cloud_of_one() as cloud:
+        host_of(cloud).keeps_shelved = False
+        cloud.wait(40.0)
+        cloud.shelve(ONE)
+        cloud.wait(1.0)
+        assert cloud.answers[-1] == ChangeRefused(NO_SHELF)
+        cloud.shelve(ONE, discards_disks=True)
+        cloud.unshelve(ONE)
+        cloud.wait_for(ONE, SHELVED)
+        cloud.shelve(ONE)
+        cloud.start(ONE)
+        cloud.migrate(ONE)
+        cloud.wait(1.0)
+        refused = [each.reason for each in cloud.answers if isinstance(each, ChangeRefused | MoveRefused)]
+        assert all(SHELVED in reason or SHELVING in reason for reason in refused[1:]), refused
+        assert cloud.row(ONE).state == SHELVED
+        cloud.unshelve(ONE)
+        cloud.unshelve(ONE)
+        cloud.wait_for(ONE, ACTIVE)
+        assert not cloud.row(ONE).finds_disks
+        cloud.finish()
+
+
+def test_builds_that_fail_are_tried_on_other_hosts_and_in_the_end_it_is_shelved():
+    with cloud_of_one(shelved=True) as cloud:
+        cloud.fail(ONE, 2, 3, 4)
+        consumer = cloud.unshelve(ONE)
+        cloud.wait_for(ONE, ASSIGNED)
+        row = cloud.wait_for(ONE, SHELVED, seconds=200.0)
+        assert (row.attempt, row.consumer) == (4, consumer)
+        assert "No more IP addresses" in row.reason
+        assert cloud.placement.held(consumer) is None
+        cloud.unshelve(ONE)
+        assert cloud.wait_for(ONE, ACTIVE).attempt == 5
+        cloud.finish()
+
+
+def test_without_room_it_stays_shelved_and_says_why():
+    with cloud_of_one(shelved=True) as cloud:
+        blocked = cloud.placement.block(keep="")
+        cloud.unshelve(ONE)
+        cloud.wait_for(ONE, UNSHELVING, ABANDONED, SHELVED)
+        row = cloud.wait_for(ONE, SHELVED)
+        cloud.wait(10.0)
+        row = cloud.row(ONE)
+        assert row.reason.startswith("No valid host was found")
+        cloud.placement.free(blocked)
+        cloud.unshelve(ONE)
+        cloud.wait_for(ONE, ACTIVE)
+        cloud.finish()
+
+
+# Crashes, two owners and deletions at each step
+
+STEPS = (
+    StorePoll,
+    "write_allocations",
+    put_on_shelf,
+    take_work,
+    "select_destinations",
+    assign_unshelved,
+)
+"""What a conductor, or the endpoint in its process, writes and asks from the word to shelve on."""
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda each: getattr(each, "__name__", each))
+@pytest.mark.parametrize("pauses", [False, True], ids=["dies", "is paused"])
+def test_a_conductor_that_dies_or_is_paused_at_a_step_is_followed_by_another(step, pauses):
+    with cloud_of_one() as cloud:
+        whose = "c1-conductor"
+        cloud.before(step, lambda it: 45.0 if pauses else cloud.restart_after(it, 10.0), whose)
+        cloud.shelve(ONE)
+        cloud.wait_for(ONE, SHELVED, seconds=200.0)
+        cloud.unshelve(ONE)
+        cloud.wait_for(ONE, ACTIVE, seconds=200.0)
+        cloud.wait(60.0)
+        cloud.finish()
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda each: getattr(each, "__name__", each))
+def test_a_deletion_wins_at_each_step(step):
+    with cloud_of_one() as cloud:
+        cloud.shelve(ONE)
+        if step in (take_work, "select_destinations", assign_unshelved):
+            cloud.wait_for(ONE, SHELVED)
+            cloud.unshelve(ONE)
+        cloud.before(step, lambda _: cloud.delete(ONE) or 5.0, "c1-conductor")
+        cloud.wait(60.0)
+        assert cloud.row(ONE) is None
+        cloud.finish()
+
+
+@pytest.mark.parametrize("state", [SHELVING, SHELVED, UNSHELVING, ASSIGNED, STARTING])
+def test_a_deletion_wins_in_each_state(state):
+    for seed in range(3):
+        with cloud_of_one(seed=seed) as cloud:
+            cloud.shelve(ONE)
+            if state != SHELVING:
+                cloud.wait_for(ONE, SHELVED)
+            if state not in (SHELVING, SHELVED):
+                cloud.build_in(3.0)
+                cloud.unshelve(ONE)
+                cloud.wait_for(ONE, state, ACTIVE)
+            cloud.delete(ONE)
+            cloud.wait(60.0)
+            assert cloud.row(ONE) is None
+            cloud.finish()
+
+
+def test_a_shelved_instance_is_deleted_by_another_host_if_its_own_is_removed():
+    with cloud_of_one() as cloud:
+        node = cloud.row(ONE).node
+        cloud.shelve(ONE)
+        shelf = cloud.wait_for(ONE, SHELVED).shelf
+        cloud.process(f"{shelf.host}-agent").stop()
+        cloud.network.databases["cell/c1"].run(RemoveNode(node), True)
+        cloud.delete(ONE)
+        cloud.wait_for(ONE, DELETING, DESTROYED)
+        cloud.wait(30.0)
+        assert cloud.row(ONE) is None and ONE not in cloud.guests.disks
+        cloud.finish()
+
+
+@pytest.mark.parametrize("after", [0.02, 0.3, 1.5])
+def test_an_agent_that_dies_while_it_destroys_the_guest_goes_on(after):
+    with cloud_of_one() as cloud:
+        agent = cloud.process(f"{cloud.row(ONE).host}-agent")
+        cloud.shelve(ONE)
+        cloud.wait_for(ONE, SHELVING, OFFLOADED, SHELVED)
+        cloud.wait(after)
+        agent.crash()
+        cloud.loop.after(10.0, agent.start)
+        cloud.wait_for(ONE, SHELVED)
+        cloud.unshelve(ONE)
+        cloud.wait_for(ONE, ACTIVE)
+        cloud.finish()
+
+
+# Without a rule
+
+
+def a_host_is_away_when_its_guest_is_shelved(faults, seed):
+    with cloud_of_one(faults, seed, hosts=1, vcpus=2) as cloud:
+        cloud.guests.counts_room = True
+        agent = cloud.process("c1-host0-agent")
+        agent.crash()
+        cloud.shelve(ONE)
+        cloud.wait(30.0)
+        promise(cloud.placement.held(ONE) is not None, "its room is free while its guest runs")
+        cloud.loop.after(0.0, agent.start)
+        cloud.wait_for(ONE, SHELVED)
+        cloud.request("instance1")
+        cloud.wait_for("instance1", ACTIVE)
+        cloud.finish()
+
+
+def test_the_room_is_freed_only_when_the_guest_is_gone():
+    play(a_host_is_away_when_its_guest_is_shelved)
+    assert "its room is free" in found(a_host_is_away_when_its_guest_is_shelved, faults.OFFLOADED_TOO_EARLY)
+
+
+def room_that_is_freed_is_given_to_another(faults, seed):
+    with cloud_of_one(faults, seed, hosts=1, vcpus=2) as cloud:
+        cloud.guests.counts_room = True
+        cloud.shelve(ONE)
+        cloud.wait(10.0)
+        cloud.request("instance1")
+        cloud.wait(90.0)
+        cloud.finish()
+
+
+def test_a_host_never_runs_a_guest_beside_the_one_that_is_shelved():
+    play(room_that_is_freed_is_given_to_another)
+    assert "beside" in found(room_that_is_freed_is_given_to_another, faults.OFFLOADED_TOO_EARLY)
+
+
+def an_instance_is_unshelved(faults, seed):
+    with cloud_of_one(faults, seed, shelved=True) as cloud:
+        cloud.unshelve(ONE)
+        cloud.wait_for(ONE, ACTIVE)
+        cloud.finish()
+
+
+def test_a_consumer_that_was_emptied_never_holds_anything_again():
+    play(an_instance_is_unshelved)
+    assert "were emptied" in found(an_instance_is_unshelved, faults.SAME_CONSUMER)
+
+
+def an_owner_is_paused_before_it_assigns(faults, seed):
+    with cloud_of_one(faults, seed, shelved=True) as cloud:
+        cloud.pause_before(assign_unshelved, 60.0, "c1-conductor")
+        cloud.unshelve(ONE)
+        cloud.wait_for(ONE, ACTIVE, seconds=120.0)
+        cloud.wait(90.0)
+        cloud.finish()
+
+
+def test_of_two_owners_of_an_unshelving_the_last_one_assigns():
+    play(an_owner_is_paused_before_it_assigns)
+    assert found(an_owner_is_paused_before_it_assigns, faults.NO_SHELF_OWNER)
+
+
+def an_owner_is_paused_before_it_claims(faults, seed):
+    with cloud_of_one(faults, seed, shelved=True) as cloud:
+        cloud.pause_before("select_destinations", 60.0, "c1-conductor")
+        cloud.unshelve(ONE)
+        cloud.wait_for(ONE, ACTIVE, seconds=120.0)
+        cloud.wait(90.0)
+        cloud.finish()
+
+
+def test_a_claim_of_an_earlier_owner_comes_too_late():
+    play(an_owner_is_paused_before_it_claims)
+    assert found(an_owner_is_paused_before_it_claims, faults.NO_GENERATION)
+
+
+# Drawn
+
+
 @pytest.mark.parametrize("kind", ["shelves", "shelves under crashes"])
 def test_every_promise_is_kept_in_every_schedule_with_shelves(kind):
     simulate(lambda seed: CloudWorld(KINDS[kind], seed, audits=seed % 4 == 0), range(SCHEDULES), kind)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["shelves", "shelves under crashes"])
+def test_every_promise_is_kept_in_every_schedule_with_shelves_at_length(kind):
+    first = nightly_seed() * 1_000_000
+    simulate(lambda seed: CloudWorld(KINDS[kind], seed), range(first, first + 2_500), kind)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from roost.agent.protocol.questions import Confirm, Poll
 from roost.conductor.agent_endpoint.transactions import ConfirmBuild, StorePoll
-from roost.model.instance import POWERING_OFF, POWERING_ON, REBUILDS
+from roost.model.instance import OFFLOADED, POWERING_OFF, POWERING_ON, REBUILDS, SHELVING, UNSHELVING
 from roost.model.move import (
     CANCELLING,
     CLEANING,
@@ -33,6 +33,7 @@ from roost.state.cell_database.move_ends import fail_targets
 from roost.state.cell_database.move_work import is_owned, take_target
 from roost.state.cell_database.moves import begin_move
 from roost.state.cell_database.rebuilds import rebuild_instance
+from roost.state.cell_database.shelves import assign_unshelved, shelve_instance, unshelve_instance
 from roost.state.cell_database.tables import fences, instances, moves
 from support.simulation.process import ServiceCall
 from support.simulation.world import Faults
@@ -266,6 +267,53 @@ def _limit_ends_switching(_: str, work: Any) -> Any:
     return LimitEndsSwitching(work) if is_of(work, fail_targets) else work
 
 
+class OffloadedTooEarly(msgspec.Struct, frozen=True):
+    """A word to shelve an instance after which nobody waits for its host."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        done = self.work(connection)
+        shelving = sa.update(instances).where(instances.c.state == SHELVING)
+        connection.execute(shelving.values(state=OFFLOADED))
+        return done
+
+
+class SameConsumer(msgspec.Struct, frozen=True):
+    """A word to unshelve an instance that draws no consumer."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        done = self.work(connection)
+        connection.execute(sa.update(instances).values(consumer=None))
+        return done
+
+
+class WithoutShelfOwners(msgspec.Struct, frozen=True):
+    """A write for an unshelving that nobody owns alone: whoever writes is its owner, in whatever state."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        mine = self.work.options["unshelved"]
+        values = {
+            "owner": mine.owner,
+            "owner_epoch": mine.owner_epoch,
+            "state": UNSHELVING,
+            "attempt": mine.attempt,
+        }
+        connection.execute(sa.update(instances).where(instances.c.uuid == mine.uuid).values(values))
+        return self.work(connection)
+
+
+def _with(kind: Callable[..., Any], around: Callable[[Any], Any]) -> Callable[[str, Any], Any]:
+    return lambda _, work: around(work) if is_of(work, kind) else work
+
+
+OFFLOADED_TOO_EARLY = Faults(work=_with(shelve_instance, OffloadedTooEarly))
+SAME_CONSUMER = Faults(work=_with(unshelve_instance, SameConsumer))
+NO_SHELF_OWNER = Faults(work=_with(assign_unshelved, WithoutShelfOwners))
 LIMIT_ENDS_SWITCHING = Faults(work=_limit_ends_switching)
 NO_TOKEN = Faults(tokens=False)
 NO_LOOK_AT_OWNERS = Faults(work=_no_look_at_owners)

@@ -40,6 +40,8 @@ class Guests:
         self.migrations = 0
         self.released: set[str] = set()
         self.have_ports = True
+        self.counts_room = False
+        """Whether a host must not run more guests than it has CPUs, as each has one."""
         self.disks: set[str] = set()
         """The instances that have a disk in the store of all hosts."""
 
@@ -201,6 +203,8 @@ class Host:
             )
         if (instance, attempt) in self.fails_late:
             raise BuildFailed("the hypervisor does not start it")
+        if self._all.counts_room and len({*self.guests, instance}) > self.vcpus:
+            raise BrokenPromise(f"{self.name} has {self.vcpus} CPUs and runs {instance} beside {self.guests}")
         self.prepared.pop(instance, None)
         self._note(self.name, "runs", instance, f"attempt {attempt}")
         self.guests[instance] = attempt

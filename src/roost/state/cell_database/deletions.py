@@ -102,7 +102,7 @@ class DeleteInstances(msgspec.Struct, frozen=True):
             # Some may have arrived before the fence was raised.
             rows |= _rows_of(connection, missing)
         moved = end_moves_of(connection, rows.values(), at, MOVE_OF_DELETED)
-        shelved = [row.uuid for row in rows.values() if row.host is None and row.shelf is not None]
+        shelved = [row.uuid for row in rows.values() if row.shelf is not None and row.state not in _ENDING]
         if shelved:
             take_off_shelf(connection, shelved)
             rows |= _rows_of(connection, shelved)
@@ -220,7 +220,7 @@ class GivenUp(msgspec.Struct, frozen=True):
     ended: list[Attempt]
 
 
-@entering(FAILED, ABANDONED, DESTROYED)
+@entering(FAILED, ABANDONED, DESTROYED, OFFLOADED)
 def give_up_on_host(
     connection: Connection,
     *,

@@ -244,10 +244,7 @@ def assign_unshelved(
     ``unshelved``: as its owner has taken it. It is the next attempt of the instance.
     """
     assert unshelved.owner is not None and unshelved.shelf is not None
-    ended = sa.select(sa.func.max(build_attempts.c.attempt)).where(
-        build_attempts.c.instance_uuid == unshelved.uuid
-    )
-    attempt = 1 + max(unshelved.attempt, connection.execute(ended).scalar() or 0)
+    attempt = _next_attempt(connection, unshelved)
     told = line_of_attempt(at, attempt, selection.host, selection.node, selection.ordinal)
     key = AttemptKey(unshelved.uuid, unshelved.attempt)
     assigned = (
@@ -276,25 +273,37 @@ def assign_unshelved(
 def take_off_shelf(connection: Connection, uuids: Collection[str]) -> None:
     """Give shelved instances that are deleted, whose rows are locked, to hosts that remove what is kept.
 
-    The host is the one where the instance ran, or another one with its disks. If nothing is kept, or no host
-    is left, the instance has none.
+    The host is the one that has an attempt, or where the instance ran, or another one with its disks. If
+    nothing is kept, or no host is left, the instance has none. The order to destroy is of an attempt of its
+    own: the result of an earlier order, which kept disks and ports, must not end the deletion.
     """
-    found: dict[str, str] = {}
     rows = [row for some in in_batches(uuids) for row in connection.execute(_NAMED, {"uuids": some})]
     for instance in map(instance_of, rows):
-        if (shelf := instance.shelf) is None:
-            continue
-        attached = instance.spec is not None and has_attachments(instance.spec)
-        if shelf.store is None and not attached:
-            continue
-        hosts = connection.execute(_HOST_OF_NODE, {"node": shelf.node}).scalars().all()
-        if shelf.store is not None:
-            with_store = find_hosts_with_store(shelf.store)(connection)
-            hosts = [host for host in hosts if host in with_store] or sorted(with_store)
-        if hosts:
-            found[instance.uuid] = hosts[0]
-    for uuid, host in found.items():
-        connection.execute(sa.update(instances).where(instances.c.uuid == uuid).values(host=host))
+        host = instance.host or _host_of_shelf(connection, instance)
+        if host is not None:
+            values = {"host": host, "attempt": _next_attempt(connection, instance)}
+            of_it = instances.c.uuid == instance.uuid
+            connection.execute(sa.update(instances).where(of_it).values(**values))
+
+
+def _host_of_shelf(connection: Connection, instance: Instance) -> str | None:
+    shelf = instance.shelf
+    attached = instance.spec is not None and has_attachments(instance.spec)
+    if shelf is None or (shelf.store is None and not attached):
+        return None
+    hosts = connection.execute(_HOST_OF_NODE, {"node": shelf.node}).scalars().all()
+    if shelf.store is not None:
+        with_store = find_hosts_with_store(shelf.store)(connection)
+        hosts = [host for host in hosts if host in with_store] or sorted(with_store)
+    return hosts[0] if hosts else None
+
+
+def _next_attempt(connection: Connection, instance: Instance) -> int:
+    """Return the number of an attempt that an instance has not had."""
+    ended = sa.select(sa.func.max(build_attempts.c.attempt)).where(
+        build_attempts.c.instance_uuid == instance.uuid
+    )
+    return 1 + max(instance.attempt, connection.execute(ended).scalar() or 0)
 
 
 _NAMED = INSTANCES.where(one_of(instances.c.uuid, "uuids"))
