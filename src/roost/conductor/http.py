@@ -30,6 +30,7 @@ from roost.conductor.instances.shelve import SHELVE_OPERATIONS, SHELVE_RULES
 from roost.conductor.instances.views import InstanceViews
 from roost.conductor.maintenance.operations import MAINTENANCE_OPERATIONS, MAINTENANCE_RULES
 from roost.conductor.maintenance.operations import PATH as MAINTENANCES
+from roost.conductor.maintenance.views import MaintenanceViews
 from roost.conductor.moves.operations import MOVE_OPERATIONS, MOVE_RULES
 from roost.conductor.moves.operations import PATH as MOVES
 from roost.conductor.moves.views import MoveViews
@@ -98,6 +99,7 @@ class ConductorService:
     requests: Requests
     instances: InstanceViews
     moves: MoveViews
+    maintenances: MaintenanceViews
     histories: Histories
     aggregates: HostAggregates
     groups: ServerGroups
@@ -140,6 +142,7 @@ def create_app(
         requests,
         instances,
         MoveViews(conductor.cells),
+        MaintenanceViews(requests.database, conductor.cells),
         histories,
         aggregates,
         groups,

@@ -23,6 +23,8 @@ from roost.state.api_database.events import PRUNED_AT_ONCE as EVENTS_AT_ONCE
 from roost.state.api_database.events import prune_events
 from roost.state.api_database.kept_answers import KEPT_SECONDS, Once, prune_kept_answers
 from roost.state.api_database.kept_answers import PRUNED_AT_ONCE as ANSWERS_AT_ONCE
+from roost.state.api_database.maintenances import PRUNED_AT_ONCE as MAINTENANCES_AT_ONCE
+from roost.state.api_database.maintenances import prune_maintenances
 from roost.state.api_database.mappings import (
     InstanceMapping,
     fill_in_projects,
@@ -172,13 +174,16 @@ class RequestWorker:
             self._context.log("late claims are looked for later", values, "warning")
 
     async def prune_past(self, days: float) -> None:
-        """Remove instances that ended, and events that happened, more than ``days`` ago: hourly, for ever."""
+        """Remove instances and maintenances that ended, and events that happened, more than ``days`` ago:
+        hourly, for ever."""
         while True:
             older = self._context.clock() - days * DAY
             try:
                 while await self._context.write(API, prune_past_mappings(older)) == PRUNED_AT_ONCE:
                     pass
                 while await self._context.write(API, prune_events(older)) == EVENTS_AT_ONCE:
+                    pass
+                while await self._context.write(API, prune_maintenances(older)) == MAINTENANCES_AT_ONCE:
                     pass
             except StorageError as error:
                 values = {"error": one_line(error)}

@@ -22,6 +22,13 @@ from roost.conductor.evacuation.fence_command import FenceProcess
 from roost.conductor.evacuation.options import EvacuationOptions
 from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
 from roost.conductor.hosts.watch import ServiceWatch, held_back_by
+from roost.conductor.maintenance.hook import MaintenanceHook, MaintenanceOptions
+from roost.conductor.maintenance.waves import (
+    AnnouncesWords,
+    Maintenances,
+    carry_maintenances,
+    step_maintenances,
+)
 from roost.conductor.moves.crossings import Crossings, carry_crossings, step_crossings
 from roost.conductor.request_check import clean_request
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
@@ -53,8 +60,9 @@ class SuperConductor:
     ``api``: the API database. ``cells`` by name, cell0 among them; more may come. ``max_attempts``: hosts
     tried for an instance, the first included. ``history_days``: days for which the history of an instance is
     kept after its end. ``move_limits``: of moves at once. ``evacuations``: of dead hosts, by themselves.
-    ``backoff``: how often a request that fails is tried, and after which pauses; an outage of a database or
-    service is waited out. ``sleep`` waits for some seconds.
+    ``words``: announces the words of maintenances; None: this process carries none. ``hook``: of
+    maintenances. ``backoff``: how often a request that fails is tried, and after which pauses; an outage of
+    a database or service is waited out. ``sleep`` waits for some seconds.
 
     A request that is given up ends in cell0, in error, with the reason. ``failure`` is set to the error of a
     request for which even that failed: it is taken up again by another process, or at the next start.
@@ -77,6 +85,9 @@ class SuperConductor:
         audits: AuditOptions = AuditOptions(),  # noqa: B008 - it is frozen
         move_limits: MoveLimits = MoveLimits(),  # noqa: B008 - it is frozen
         evacuations: EvacuationOptions = EvacuationOptions(),  # noqa: B008 - it is frozen
+        words: AnnouncesWords | None = None,
+        hook: MaintenanceHook | None = None,
+        maintenances: MaintenanceOptions = MaintenanceOptions(),  # noqa: B008 - it is frozen
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -110,6 +121,7 @@ class SuperConductor:
         options = CarryOptions(max_attempts=max_attempts, backoff=backoff)
         self._working = RequestWorker(self._context, self._tenure, options)
         self._crossings = Crossings(self._tenure, self._answering, move_limits)
+        self._maintenances = None if words is None else Maintenances(self._tenure, words, hook, maintenances)
         self._listening: set[asyncio.Task[None]] = set()
 
     @property
@@ -176,6 +188,8 @@ class SuperConductor:
             self._run_for_ever(
                 evacuate_dead_hosts=lambda: dead.run(self._context, self._answering, self._knows)
             )
+        if (maintenances := self._maintenances) is not None:
+            self._run_for_ever(carry_maintenances=lambda: carry_maintenances(self._context, maintenances))
         self._listening.add(asyncio.create_task(self.watch.run()))
         for cell in self.cells.values():
             self._listening.add(asyncio.create_task(self._listen(cell)))
@@ -192,6 +206,8 @@ class SuperConductor:
         await look_at_drains(self._context, self._answering())
         await ask_for_moves(self._context, self._answering(), self._move_limits, self._retry_times)
         await step_crossings(self._context, self._crossings)
+        if self._maintenances is not None:
+            await step_maintenances(self._context, self._maintenances)
 
     async def accept(self, request: BuildRequest, answer: KeyedAnswer | None = None) -> None:
         """Accept a request: it is durable when this returns, and on its way to its cells.

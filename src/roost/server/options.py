@@ -10,6 +10,7 @@ from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.announced_work import WakeOptions
 from roost.conductor.audit.rounds import AuditOptions
 from roost.conductor.evacuation.options import EvacuationOptions
+from roost.conductor.maintenance.hook import MaintenanceOptions
 from roost.conductor.time_limits import TimeLimits
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
@@ -129,6 +130,7 @@ class ConductingOptions(SchedulingOptions, frozen=True, kw_only=True, group="con
     time_limits: TimeLimits = TimeLimits()
     move_limits: MoveLimits = MoveLimits()
     evacuations: EvacuationOptions = EvacuationOptions()
+    maintenances: MaintenanceOptions = MaintenanceOptions()
     wakes: WakeOptions = WakeOptions()
     sharing_providers: tuple[str, ...] = option(
         (),

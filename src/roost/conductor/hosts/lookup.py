@@ -107,6 +107,17 @@ class HostLookup:
             for each in await there.read(nodes_of_host(host))
         ]
 
+    async def cells_of(self, hosts: Sequence[str]) -> dict[str, str]:
+        """Return the cells of hosts: those that are mapped, or that have them. Raises `NoSuchHost`."""
+        found = await self._api.read(cells_of_hosts(tuple(hosts)))
+        rest = tuple(host for host in hosts if host not in found)
+        for each in list(self._cells.values()) if rest else ():
+            found.update(dict.fromkeys(await ask_cell(each, describe_hosts(rest)) or (), each.name))
+        for host in hosts:
+            if host not in found:
+                raise NoSuchHost(host)
+        return found
+
     def cell(self, name: str) -> Cell:
         """Return an open cell. Raises `NoSuchCell`."""
         cell = self._cells.get(name)

@@ -4,11 +4,14 @@ Several super conductors may ask at the same time. The uuid of a move is made of
 the number of its tries, so that they ask for the same move, which begins once. An instance whose move has
 failed is asked again, after pauses that grow. They are measured by this process's own clock, and begin anew
 with it.
+
+A drain of a maintenance has planned targets. The first move of an instance asks for its target; after a
+refusal there the scheduler chooses.
 """
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from roost.conductor.backoff import Backoff
@@ -19,6 +22,7 @@ from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES, Featu
 from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.drains import MovingDrain, read_moving_drains
+from roost.state.api_database.maintenance_rows import read_planned_targets
 from roost.state.api_database.tables import API
 from roost.state.cell_database.departures import find_departures
 from roost.state.cell_database.move_limits import MoveLimits
@@ -47,16 +51,23 @@ class _Failed(NamedTuple):
 
 
 class RetryTimes:
-    """The times at which instances whose moves have failed are asked again, by a monotonic clock."""
+    """The times at which instances whose moves have failed are asked again, by a monotonic clock.
+
+    ``targets``: the planned targets of the drains that are under way, by the version of their word.
+    """
 
     def __init__(self) -> None:
         self._failed: dict[str, _Failed] = {}
+        self.targets: Mapping[int, Mapping[str, str]] = {}
 
-    def is_due(self, departure: Departure, now: float) -> bool:
-        """Return whether an instance may be asked at ``now``. A failure counts from when it is seen first."""
+    def is_due(self, departure: Departure, now: float, *, planned: bool = False) -> bool:
+        """Return whether an instance may be asked at ``now``. A failure counts from when it is seen first.
+
+        ``planned``: the first move asked for a target of a plan, so that the next follows without a pause.
+        """
         known = self._failed.get(departure.instance)
         if known is None or known.tries != departure.tries:
-            if not departure.tries:
+            if departure.tries <= planned:
                 return True
             known = self._note(departure, 0 if known is None else known.refusals, now)
         return now >= known.due
@@ -69,6 +80,7 @@ class RetryTimes:
     def clear(self) -> None:
         """Forget all: nothing is drained."""
         self._failed.clear()
+        self.targets = {}
 
     def _note(self, departure: Departure, refusals: int, now: float) -> _Failed:
         pause = RETRIES.pause(departure.tries + refusals)
@@ -122,12 +134,22 @@ async def ask_for_moves(
     drains = await context.read(API, read_moving_drains())
     if not drains:
         times.clear()
+    await _read_targets(context, drains, times)
     by_cell: dict[str, list[MovingDrain]] = {}
     for drain in drains:
         if drain.subject.cell in cells and (across or drain.subject.host):
             by_cell.setdefault(drain.subject.cell, []).append(drain)
     asked = [_ask_in(context, cell, of, limits, times, attached) for cell, of in by_cell.items()]
     return any(await context.together(asked))
+
+
+async def _read_targets(context: Context, drains: Sequence[MovingDrain], times: RetryTimes) -> None:
+    """Read the planned targets of drains, once for each word. Raises `StorageError`."""
+    versions = {drain.version for drain in drains}
+    known = {version: of for version, of in times.targets.items() if version in versions}
+    if new := tuple(sorted(versions - known.keys())):
+        known |= await context.read(API, read_planned_targets(new))
+    times.targets = known
 
 
 async def _ask_in(
@@ -143,11 +165,13 @@ async def _ask_in(
     try:
         for drain in drains:
             counts, departures = await context.read(database, find_departures(drain.subject, limits))
+            targets = times.targets.get(drain.version, {})
             of_hosts, room = Counter(counts.of_hosts), limits.per_cell - counts.in_cell
             for each in departures:
                 if room <= 0:
                     break
-                if of_hosts[each.host] >= limits.per_host or not times.is_due(each, context.monotonic()):
+                is_due = times.is_due(each, context.monotonic(), planned=each.instance in targets)
+                if of_hosts[each.host] >= limits.per_host or not is_due:
                     continue
                 if await _ask(context, database, drain, each, times, attached):
                     of_hosts[each.host] += 1
@@ -181,6 +205,7 @@ async def _ask(
         kind="migrate",
         by=by,
         at=context.clock(),
+        to_host=times.targets.get(drain.version, {}).get(departure.instance) if not departure.tries else None,
         attached=attached,
         # Its own cell takes nothing.
         across=not drain.subject.host,

@@ -107,9 +107,17 @@ class Words:
         """
         word = SaidWord(subject, enabled, reason, self._clock(), moves)
         await self.store.say([word], by)
-        if enabled:
-            # Its agent hides it in placement until it learns of the word by the cell's flag.
-            await self._show(word)
+        await self.follow_up([word])
+
+    async def follow_up(self, words: Sequence[SaidWord]) -> None:
+        """Make words count that are stored already. A repeated call changes nothing.
+
+        Raises `StorageError`, and what placement raises.
+        """
+        for word in words:
+            if word.enabled:
+                # Its agent hides it in placement until it learns of the word by the cell's flag.
+                await self._show(word)
         await self.announce()
         self.mirror.said.set()
 

@@ -376,6 +376,24 @@ SILENT_HOSTS: Final = Counter(
         ),
     ),
 )
+MAINTAINED_HOSTS: Final = Counter(
+    "roost_conductor_maintenance_hosts_total",
+    "Hosts of maintenances that are over.",
+    "Ask `roost maintenance status` for the reasons of those that were `left_out`.",
+    (
+        Label(
+            "end",
+            "`returned`: it was empty, worked on and given back. `left_out`: it was not.",
+            ("returned", "left_out"),
+        ),
+    ),
+)
+MAINTENANCE_HOOK_CALLS: Final = Counter(
+    "roost_conductor_maintenance_hook_calls_total",
+    "Calls of the hook of maintenances that have ended.",
+    "Alert on `failed`: `roost maintenance status` shows the last lines of the output.",
+    (Label("outcome", "`done` or `failed`.", ("done", "failed")),),
+)
 BUILD_REQUESTS: Final = Gauge(
     "roost_conductor_requests_in_progress",
     "Build requests that are accepted and whose instances are not in their cells yet.",

@@ -4,6 +4,7 @@ from roost.conductor import http
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.mirror import AggregateMirror
 from roost.conductor.cell_conductor import CellConductor
+from roost.conductor.maintenance.hook_calls import open_hook
 from roost.conductor.neighbours import Neighbours
 from roost.conductor.super_conductor import SuperConductor
 from roost.conductor.words.words import Words
@@ -54,10 +55,14 @@ class AggregatesPart(ProcessPart[ConductingOptions]):
 class SuperConductorPart(ProcessPart[ConductingOptions]):
     """The super conductor, which resumes what an earlier process left unfinished."""
 
+    def check(self, options: ConductingOptions) -> None:
+        options.maintenances.check()
+
     async def open(self, process: Process[ConductingOptions]) -> None:
         options, api, cells = process.options, process.api, process.cells
         assert api is not None
         process.run_for_ever("aggregates", process.mirror.run())
+        words = process.aggregates.words
         process.super_conductor = conductor = SuperConductor(
             api,
             process.scheduler,
@@ -69,10 +74,12 @@ class SuperConductorPart(ProcessPart[ConductingOptions]):
             audits=options.audits,
             move_limits=options.move_limits,
             evacuations=options.evacuations,
+            words=words,
+            hook=open_hook(options.maintenances),
+            maintenances=options.maintenances,
             clock=process.clock,
         )
         process.stack.push_async_callback(conductor.close)
-        words = process.aggregates.words
         words.follow(conductor.watch)
         process.run_for_ever("words", words.mirror.run())
         await conductor.begin(alone=process.owns(api))

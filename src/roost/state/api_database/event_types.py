@@ -28,6 +28,13 @@ EventKind = Literal[
     "cell_down",
     "drain_begun",
     "drain_ended",
+    "maintenance_begun",
+    "maintenance_wave",
+    "maintenance_host_left_out",
+    "maintenance_paused",
+    "maintenance_resumed",
+    "maintenance_cancelled",
+    "maintenance_ended",
     "service_up",
     "service_down",
     "task_taken",
@@ -83,6 +90,8 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
     - `host_enabled`, `host_disabled`, and those of nodes and cells: an operator's word; `detail` says why.
     - `drain_begun`, `drain_ended`: instances leave what an operator has disabled, a node, a host or a cell;
       nothing is left there, or `detail` says why it ended before.
+    - `maintenance_begun` and others: the maintenance `name`, of which a wave begins, which is paused, goes
+      on, is to end, or has ended. `maintenance_host_left_out`: it leaves a host out; `detail` says why.
     - `cell_up`, `cell_down`: the database of the cell answers again, or does not, as a conductor saw it.
     - `host_up`, `host_down`: the session of the host's agent, as a conductor saw it.
     - `host_dead`: no guest runs on a silent host, as `detail` proves: its instances are evacuated by

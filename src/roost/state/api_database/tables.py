@@ -368,6 +368,56 @@ events_position = sa.Table(
     **EXACT,
 )
 
+maintenances = sa.Table(
+    # Maintenances of many hosts: see `roost.state.api_database.maintenances`.
+    "maintenances",
+    metadata,
+    sa.Column("uuid", sa.String(36), primary_key=True),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("began", sa.Double, nullable=False),
+    sa.Column("changed_at", sa.Double, nullable=False),
+    sa.Column("reserve", sa.Boolean, nullable=False),
+    sa.Column("most_hosts", sa.BigInteger),
+    sa.Column("keeps_going", sa.Boolean, nullable=False),
+    sa.Column("wave", sa.BigInteger, nullable=False),
+    sa.Column("reason", _TEXT),
+    # Each transaction that changes the maintenance or its hosts raises it first.
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("owner", sa.String(36)),
+    sa.Column("owner_epoch", sa.BigInteger, nullable=False),
+    sa.Column("by_user", NAME, nullable=False),
+    sa.Column("by_project", NAME, nullable=False),
+    sa.Column("by_request", NAME, nullable=False),
+    sa.Index("maintenances_by_begin", "began", "uuid"),
+    sa.Index("maintenances_by_state", "state"),
+    **EXACT,
+)
+
+maintenance_hosts = sa.Table(
+    "maintenance_hosts",
+    metadata,
+    sa.Column("maintenance", sa.String(36), primary_key=True),
+    sa.Column("host", NAME, primary_key=True),
+    sa.Column("cell", NAME, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("changed_at", sa.Double, nullable=False),
+    sa.Column("wave", sa.BigInteger, nullable=False),
+    # JSON: the planned target of each instance.
+    sa.Column("targets", _TEXT, nullable=False),
+    # The version of the word by which the maintenance has disabled the host; the word before that, as JSON.
+    sa.Column("word_version", sa.BigInteger),
+    sa.Column("word_before", _TEXT),
+    # Calls of the hook, and of these the failed ones; the end of the last one, as JSON.
+    sa.Column("calls", sa.BigInteger, nullable=False),
+    sa.Column("failures", sa.BigInteger, nullable=False),
+    sa.Column("result", _TEXT),
+    sa.Column("reason", _TEXT),
+    sa.Index("maintenance_hosts_by_state", "maintenance", "state", "host"),
+    sa.Index("maintenance_hosts_by_host", "host", "maintenance"),
+    sa.Index("maintenance_hosts_by_word", "word_version"),
+    **EXACT,
+)
+
 database_identity = identity_table(metadata)
 
 leases_table(metadata)
