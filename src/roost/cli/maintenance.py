@@ -1,4 +1,4 @@
-"""``roost maintenance``: many hosts are emptied in few groups, each into all the others."""
+"""``roost maintenance``: many hosts are emptied in few groups, each into all the others, and worked on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,26 +6,23 @@ from typing import Any
 import click
 
 from roost.cli.command_group import CommandGroup
+from roost.cli.host_selection import HostSelection, host_selection
+from roost.cli.maintenance_runs import MAINTENANCE_RUNS, PATH
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import as_json, note, print_json, print_table
-from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
-
-PATH = "/v1/maintenances"
+from roost.cli.service_client import ServiceClient, with_conductor
 
 
 @click.group(cls=CommandGroup)
 def maintenance() -> None:
-    """Plan the maintenance of many hosts: in few groups (waves), each emptied into all the others.
+    """Maintain many hosts: in few groups (waves), each emptied into all the others.
 
-    Exit status: 0 done, 1 hosts cannot be emptied, 2 could not run.
+    Exit status: 0 done, 1 hosts cannot be emptied or were left out, 2 could not run.
     """
 
 
 @maintenance.command(epilog="Example: roost maintenance plan --cell cell1 --moves")
-@click.argument("hosts", nargs=-1, metavar="[HOST]...")
-@click.option("--cell", "cells", multiple=True, help="All hosts of this cell; may be given several times.")
-@click.option("--aggregate", "aggregates", multiple=True, help="All hosts of this host aggregate.")
-@click.option("--all", "everything", is_flag=True, help="All hosts.")
+@host_selection
 @click.option("--no-reserve", is_flag=True, help="Leave no room for the instances of one more host.")
 @click.option("--most-hosts", type=WholeNumber(min=1), metavar="N", help="At most N hosts in a wave.")
 @click.option("--moves", is_flag=True, help="Print each move.")
@@ -33,10 +30,7 @@ def maintenance() -> None:
 @with_conductor
 def plan(
     conductor: ServiceClient,
-    hosts: tuple[str, ...],
-    cells: tuple[str, ...],
-    aggregates: tuple[str, ...],
-    everything: bool,
+    selection: HostSelection,
     no_reserve: bool,
     most_hosts: int | None,
     moves: bool,
@@ -48,10 +42,7 @@ def plan(
     broken, and outside each wave there is room for the instances of one more host. Hosts that cannot be
     emptied are named with the reason; the exit status is 1 then.
     """
-    selected = _selected(conductor, hosts, cells, aggregates, everything)
-    if not selected:
-        raise click.UsageError("no hosts are selected: name HOST, --cell, --aggregate or --all")
-    body = {"hosts": sorted(selected), "reserve": not no_reserve, "most_hosts": most_hosts}
+    body = {"hosts": selection.names(conductor), "reserve": not no_reserve, "most_hosts": most_hosts}
     found = conductor.ask("POST", f"{PATH}/plan", body)
     if as_json:
         print_json(found)
@@ -59,24 +50,6 @@ def plan(
         _tell(found, moves)
     if found["left_out"]:
         raise SystemExit(1)
-
-
-def _selected(
-    conductor: ServiceClient,
-    hosts: tuple[str, ...],
-    cells: tuple[str, ...],
-    aggregates: tuple[str, ...],
-    everything: bool,
-) -> set[str]:
-    """Return the names of the selected hosts."""
-    selected = set(hosts)
-    for cell in (None,) if everything else cells:
-        for page in conductor.pages("/v1/hosts", "hosts", {"cell": cell}):
-            selected.update(each["host"] for each in page["hosts"])
-    for aggregate in aggregates:
-        shown = conductor.ask("GET", f"/v1/aggregates/{part_of_path(aggregate)}")
-        selected.update(each["host"] for each in shown["members"] if each["host"] is not None)
-    return selected
 
 
 def _tell(found: Mapping[str, Any], moves: bool) -> None:
@@ -106,3 +79,7 @@ def _named(hosts: list[str]) -> str:
     shown = 6
     more = f" and {len(hosts) - shown} more" if len(hosts) > shown else ""
     return f"{', '.join(hosts[:shown])}{more}"
+
+
+for _command in MAINTENANCE_RUNS:
+    maintenance.add_command(_command)
