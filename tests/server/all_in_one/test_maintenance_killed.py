@@ -1,4 +1,4 @@
-"""A maintenance of all hosts goes on after `roost up`, with all of its conductors, is killed in the middle."""
+"""A maintenance goes on after `roost up`, with all of its conductors, was killed in its middle."""
 
 import json
 import sys
@@ -18,7 +18,8 @@ HOOK = '''
 """Notes the host and the number of instances that are there."""
 import json, sys, time, urllib.request
 url, notes, host, cell, maintenance = sys.argv[1:]
-request = urllib.request.Request(f"{url}/v1/instances?host={host}&all_projects=true", headers={"X-Auth-Token": "admin"})
+address = f"{url}/v1/instances?host={host}&all_projects=true"
+request = urllib.request.Request(address, headers={"X-Auth-Token": "admin"})
 while True:
     try:
         there = json.load(urllib.request.urlopen(request))["instances"]
@@ -26,8 +27,9 @@ while True:
     except OSError:
         # It is killed, or does not serve yet.
         time.sleep(0.1)
+note = {"host": host, "there": len(there), "cell": cell, "maintenance": maintenance}
 with open(notes, "a") as file:
-    file.write(json.dumps({"host": host, "there": len(there), "cell": cell, "maintenance": maintenance}) + "\\n")
+    file.write(json.dumps(note) + "\\n")
 # The first call is under way when the conductors are killed.
 time.sleep(30.0 if sum(1 for _ in open(notes)) == 1 else 0.1)
 print("the firmware of", host, "is new")

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from roost.conductor.maintenance.hook import HookCall
 from roost.model.maintenance import HookResult
-from roost.model.operator_word import Subject
+from roost.model.operator_word import SaidWord, Subject
 from roost.process.context import Context
 from roost.scheduler.filters.compute import ComputeFilter
 from roost.scheduler.maintenance.live_fleet import WantedPlan, live_fleet
@@ -16,7 +16,9 @@ from roost.scheduler.maintenance.plan import MaintenancePlan
 from roost.scheduler.maintenance.planner import plan_maintenance
 from roost.scheduler.plugins.plugins import Filter, Plugins
 from roost.scheduler.selection.host_pools import HostPools
-from roost.state.api_database.tables import operator_words
+from roost.state.api_database.drains import is_moving
+from roost.state.api_database.event_types import CloudEvent
+from roost.state.api_database.tables import events, operator_words
 from support.clouds import NOW
 from support.simulation.databases import SimulatedDatabase
 from support.simulation.hosts import FOREIGN, Host
@@ -67,17 +69,27 @@ class WordsService:
         self.announce()
 
     def announce(self) -> None:
-        self._placement.table.set_words(self._api.run(stored_words, False))
+        """Have the scheduler take in all stored words."""
+        said = self._api.run(stored_words, False)
+        self._placement.table.set_words({each.subject: each.enabled for each in said})
 
     def unreachable(self, unknown: bool) -> Exception:
         """The database of the ledger does not answer."""
         return ConnectionError("the ledger does not answer")
 
 
-def stored_words(connection: sa.Connection) -> dict[Subject, bool]:
-    """Whether each subject is enabled, by the words that are stored."""
-    rows = connection.execute(sa.select(operator_words))
-    return {Subject(row.cell, row.host, row.node): row.enabled for row in rows}
+def stored_words(connection: sa.Connection) -> list[SaidWord]:
+    """The last word on each subject."""
+    return [
+        SaidWord(Subject(row.cell, row.host, row.node), row.enabled, row.reason, row.at, is_moving(row))
+        for row in connection.execute(sa.select(operator_words))
+    ]
+
+
+def every_event(connection: sa.Connection) -> list[CloudEvent]:
+    """All events, in order."""
+    bodies = connection.execute(sa.select(events.c.body).order_by(events.c.id)).scalars()
+    return [msgspec.json.decode(each, type=CloudEvent) for each in bodies]
 
 
 class HookService:

@@ -67,10 +67,12 @@ class MaintenanceOptions(OptionStruct, frozen=True, kw_only=True, group="mainten
         20, name="hook_calls", min=1, help="Calls of the hook that a process has under way at once."
     )
     stuck_seconds: float = option(
-        600.0,
+        900.0,
         min=0.0,
         help="A host is left out of a maintenance when no instance has left it for so long, and none of "
-        "those that are there can move. A maintenance of which no further host can be emptied waits as long.",
+        "those that are there can move; after as long again, if moves from there do not go on. A maintenance "
+        "of which no further host can be emptied waits as long. It is longer than build_seconds_limit, in "
+        "which moves end.",
     )
 
     @property

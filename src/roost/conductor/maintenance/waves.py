@@ -62,6 +62,7 @@ from roost.state.api_database.tables import API
 from roost.state.cell_database.departures import DrainProgress, describe_drain
 from roost.state.cell_database.hosts import describe_hosts
 from roost.state.cell_database.instance_search import count_remaining
+from roost.state.cell_database.moves import MoveFilter, list_moves
 from roost.state.leases import Tenure
 from roost.storage import StorageError
 
@@ -76,11 +77,15 @@ BUSY_SECONDS = 0.5
 PLAN_SECONDS = 10.0
 """Seconds until a plan is asked for again that could not be made, or empties no host."""
 
+MOST_MOVES = 1000
+"""Moves of a host that are looked at."""
+
 STUCK_LOOK_SECONDS = 10.0
 """Seconds between two looks at what keeps the instances of a host there."""
 
 CANCELLED_BEFORE = "the maintenance was cancelled"
 ENABLED_MEANWHILE = "somebody has enabled the host meanwhile"
+NOT_MOVED = "somebody has disabled the host meanwhile, without the wish that its instances move"
 
 
 class AnnouncesWords(Protocol):
@@ -91,12 +96,17 @@ class AnnouncesWords(Protocol):
 
 
 class _Seen(NamedTuple):
-    """The number of instances that are left on a host, since when, and when it is looked at closely again,
-    by the monotonic clock."""
+    """The progress of a host that is emptied, by the monotonic clock.
+
+    ``left``: the number of instances that are left. ``look``: when is looked closely at why they are.
+    ``moves``: the moves under way from there at the last close look, each with its state, and ``since``: when
+    they were seen first.
+    """
 
     left: int
-    since: float
     look: float
+    moves: frozenset[tuple[str, str]] = frozenset()
+    since: float = 0.0
 
 
 class Maintenances:
@@ -263,16 +273,36 @@ class _Step:
                 key, number = _key(each.row), left.get(subject, 0)
                 seen = self._work.seen.get(key)
                 if seen is None or seen.left != number:
-                    seen = _Seen(number, now, now + self._work.options.stuck_seconds)
-                if number and now >= seen.look:
-                    progress = await self._context.read(f"cell/{cell}", describe_drain(subject, 0.0))
-                    seen = seen._replace(look=now + STUCK_LOOK_SECONDS)
-                    if not progress.moving and progress.left == progress.stuck:
-                        await self._return(each.row, _why_stuck(progress))
+                    seen = _Seen(number, now + self._work.options.stuck_seconds)
                 self._work.seen[key] = seen
+                if number and now >= seen.look:
+                    await self._look_closely(each, subject, seen)
         except StorageError as error:
             values = {"cell": cell, "error": one_line(error)}
             self._context.log("hosts of a maintenance are looked at later", values, "debug")
+
+    async def _look_closely(self, each: HostInWave, subject: Subject, seen: _Seen) -> None:
+        """Leave a host out that no instance has left for some time, unless one may soon. Raises
+        `StorageError`."""
+        now, database = self._context.monotonic(), f"cell/{subject.cell}"
+        if not each.moves:
+            return await self._return(each.row, NOT_MOVED)
+        progress = await self._context.read(database, describe_drain(subject, 0.0))
+        under_way = list_moves(MoveFilter(under_way=True, host=subject.host), MOST_MOVES)
+        moves = frozenset(
+            (move.uuid, move.state)
+            for move in await self._context.read(database, under_way)
+            if move.source.host == subject.host
+        )
+        since = seen.since if moves == seen.moves else now
+        # Moves from a host that is dead may wait for it for ever.
+        goes_on = progress.moving and now - since < self._work.options.stuck_seconds
+        waits = not progress.moving and progress.left > progress.stuck
+        if goes_on or waits:
+            key = _key(each.row)
+            self._work.seen[key] = seen._replace(look=now + STUCK_LOOK_SECONDS, moves=moves, since=since)
+            return None
+        return await self._return(each.row, _why_stuck(progress))
 
     async def _work_on(self, each: HostInWave) -> None:
         """Call the hook for a host that is empty, if it is due."""
@@ -452,6 +482,6 @@ def _why_stuck(progress: DrainProgress) -> str:
     numbers = "1 instance does" if progress.left == 1 else f"{progress.left:,} instances do"
     first = next(iter(progress.staying), None)
     if first is None:
-        return f"{numbers} not leave it"
+        return f"{numbers} not leave it, and {progress.moving} moves do not go on"
     why = f"instance {first.instance} is {first.state}"
     return f"{numbers} not leave it; {why}{'' if first.reason is None else f': {first.reason}'}"

@@ -150,13 +150,15 @@ _WITH_HOST = (
 class HostInWave(msgspec.Struct, frozen=True):
     """A host of the wave that is under way, with the word that holds for it now.
 
-    ``disabled``: the word disables it. ``is_own``: it is the one that the maintenance said. ``empty``: its
-    drain has ended: nothing is there, and nothing can come any more.
+    ``disabled``: the word disables it. ``is_own``: it is the one that the maintenance said. ``moves``: it has
+    the wish that instances move away. ``empty``: its drain has ended: nothing is there, and nothing can come
+    any more.
     """
 
     row: MaintainedHost
     disabled: bool
     is_own: bool
+    moves: bool
     empty: bool
 
 
@@ -178,6 +180,7 @@ def _in_wave(connection: Connection, these: sa.ColumnElement[bool]) -> list[Host
             host_of(row),
             disabled := row.version is not None and not row.enabled,
             disabled and row.version == row.word_version,
+            disabled and row.moves_version == row.version,
             disabled and row.drain == ENDED and row.drain_version == row.version,
         )
         for row in connection.execute(_IN_WAVE.where(these))
@@ -186,7 +189,14 @@ def _in_wave(connection: Connection, these: sa.ColumnElement[bool]) -> list[Host
 
 _WORD = operator_words.c
 _IN_WAVE = (
-    sa.select(maintenance_hosts, _WORD.enabled, _WORD.version, _WORD.drain, _WORD.drain_version)
+    sa.select(
+        maintenance_hosts,
+        _WORD.enabled,
+        _WORD.version,
+        _WORD.moves_version,
+        _WORD.drain,
+        _WORD.drain_version,
+    )
     .outerjoin(
         operator_words,
         sa.and_(
