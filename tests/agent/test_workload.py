@@ -53,7 +53,7 @@ class Machine:
             raise self.failures.popleft()
         return getattr(self, method)(*arguments)
 
-    def prepare(self, _: Instance) -> None:
+    def prepare(self, _: Instance, beside: int | None = None) -> None:
         """Nothing is needed."""
 
     def start(self, wanted: Instance) -> None:
@@ -73,7 +73,7 @@ class Machine:
             raise NoSuchGuest(f"there is no guest {wanted.uuid}")
         self.running[wanted.uuid] = wanted.attempt
 
-    def destroy(self, uuid: str, ports: str) -> None:
+    def destroy(self, uuid: str, ports: str, attempt: int | None = None) -> None:
         self.released.append(ports)
         self.running.pop(uuid, None)
         self.stopped.pop(uuid, None)

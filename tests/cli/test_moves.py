@@ -140,6 +140,18 @@ def test_an_instance_is_resized_and_goes_back_to_its_size(run: Run, instance: st
     assert vcpus() == 1
 
 
+def test_an_instance_is_resized_on_its_host_and_keeps_its_size_there(run: Run, instance: str) -> None:
+    host = host_of(run, instance)
+    size = ("--vcpus", "2", "--memory-mb", "0", "--in-place", "--host", host)
+    done = run("instance", "resize", instance, *size, "--wait")
+    assert (done.returncode, done.stdout.splitlines()[-1][-8:]) == (0, "switched"), done.stderr
+    assert run("move", "confirm", instance).returncode == 0
+    wait_for(lambda: state_of(run, instance) == "done")
+    shown = read(run("instance", "show", instance, "--json"))
+    assert (shown["host"], shown["state"]) == (host, "active")
+    assert sum(amounts.get("VCPU", 0) for amounts in shown["claim"].values()) == 2
+
+
 def test_a_host_that_lives_is_not_evacuated(run: Run, instance: str) -> None:
     host, words = host_of(run, instance), "has not been silent for long enough"
     refused = run("instance", "evacuate", instance, "--evidence", "fire")

@@ -420,6 +420,19 @@ def test_an_instance_that_is_resized_has_its_flavor_on_the_target_and_before_aga
     playing(tmp_path, play)
 
 
+def test_an_instance_whose_driver_keeps_two_sizes_may_stay_on_its_host(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        path = f"/v1/instances/{cloud.instance}/resize"
+        host = (await cloud.shown())["host"]
+        wanted = {"flavor": {"name": "big", "vcpus": 2, "memory_mb": 0}, "host": host}
+        refused = await cloud.ask("POST", path, wanted)
+        assert (refused.status_code, f"is on host {host} already" in refused.text) == (409, True)
+        refused = await cloud.ask("POST", path, {**wanted, "in_place": True})
+        assert (refused.status_code, "does not keep two sizes" in refused.text) == (409, True)
+
+    playing(tmp_path, play)
+
+
 def test_all_instances_of_a_dead_host_are_evacuated_by_one_word(tmp_path) -> None:
     async def play(cloud: Cloud) -> None:
         source = (await cloud.shown())["host"]

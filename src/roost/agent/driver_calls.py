@@ -11,11 +11,13 @@ from roost.agent.drivers import (
     Hardware,
     LiveDriver,
     PortDriver,
+    ResizingDriver,
     SharingDriver,
     ShelvingDriver,
     StoppingDriver,
     fencing_driver,
     live_driver,
+    resizing_driver,
     stopping_driver,
 )
 from roost.agent.errors import BuildEnded, BuildFailed, NotMigrated
@@ -74,14 +76,20 @@ class DriverCalls(Protocol):
         Those that are lost, being rebuilt or moving have ports, and may have no guest.
         """
 
-    async def prepare(self, instance: Instance) -> None:
-        """Prepare a guest up to its start. Raises `BuildFailed`, `BuildEnded`."""
+    async def resizes_in_place(self) -> bool:
+        """Return whether the driver keeps two sizes of a guest."""
+
+    async def prepare(self, instance: Instance, beside: int | None = None) -> None:
+        """Prepare a guest up to its start. ``beside``: the attempt whose stopped guest stays.
+
+        Raises `BuildFailed`, `BuildEnded`.
+        """
 
     async def start(self, instance: Instance) -> None:
         """Start a guest that is prepared. Raises `BuildFailed`, `BuildEnded`."""
 
-    async def destroy(self, instance: str, ports: PortsReleased = "host") -> None:
-        """Remove every trace of an instance. ``ports``: those that it loses.
+    async def destroy(self, instance: str, ports: PortsReleased = "host", attempt: int | None = None) -> None:
+        """Remove every trace of an instance. ``ports``: those that it loses. ``attempt``: of this one alone.
 
         A prepare or start of it that is under way ends first (`BuildEnded`).
         """
@@ -172,10 +180,18 @@ class DriverService:
         else:
             await self._driver.recover([each for each in instances if each.state in BUILT])
 
-    async def prepare(self, instance: Instance) -> None:
+    async def resizes_in_place(self) -> bool:
+        """Return whether the driver keeps two sizes of a guest."""
+        return isinstance(self._driver, ResizingDriver) and self._driver.resizes_in_place
+
+    async def prepare(self, instance: Instance, beside: int | None = None) -> None:
         """Prepare a guest up to its start."""
-        await self._check_disks(instance)
-        await self._build(instance.uuid, self._driver.prepare(instance))
+        if beside is None:
+            await self._check_disks(instance)
+            await self._build(instance.uuid, self._driver.prepare(instance))
+        else:
+            driver = resizing_driver(self._driver)
+            await self._build(instance.uuid, driver.prepare_beside(instance, beside))
 
     async def start(self, instance: Instance) -> None:
         """Start a guest that is prepared."""
@@ -216,12 +232,14 @@ class DriverService:
         if self._building.get(instance) is task:
             del self._building[instance]
 
-    async def destroy(self, instance: str, ports: PortsReleased = "host") -> None:
+    async def destroy(self, instance: str, ports: PortsReleased = "host", attempt: int | None = None) -> None:
         """End the build of an instance, and remove every trace of it."""
         if (task := self._building.get(instance)) is not None:
             _end(task)
             await asyncio.wait([task])
-        if isinstance(self._driver, PortDriver):
+        if attempt is not None:
+            await resizing_driver(self._driver).destroy_attempt(instance, attempt)
+        elif isinstance(self._driver, PortDriver):
             await self._driver.destroy_with_ports(instance, ports)
         else:
             await self._driver.destroy(instance)

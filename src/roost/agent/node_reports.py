@@ -10,7 +10,15 @@ from roost.agent.drivers import Hardware
 from roost.agent.troubles import Troubles
 from roost.model.assignment import digest
 from roost.model.names import provider_uuid
-from roost.model.node import KEEPS_DISKS, KEEPS_SHELVED, LIVE_MOVES, YES, NodeInstance, NodeReport
+from roost.model.node import (
+    KEEPS_DISKS,
+    KEEPS_SHELVED,
+    LIVE_MOVES,
+    RESIZES_IN_PLACE,
+    YES,
+    NodeInstance,
+    NodeReport,
+)
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_NAME
 
@@ -27,7 +35,7 @@ class DriverFacts(msgspec.Struct, frozen=True):
     ``nodes``: the root of each node by the node's name; None if the driver failed to list them.
     ``disk_store``: guests that move find their disks on the other hosts with the same one; None: on none.
     ``moves_live``: guests can move while they run. ``keeps_shelved``: disks stay in the store when guests are
-    destroyed.
+    destroyed. ``resizes``: a guest of another size is kept.
     """
 
     nodes: dict[str, str] | None
@@ -36,6 +44,7 @@ class DriverFacts(msgspec.Struct, frozen=True):
     disk_store: str | None = None
     moves_live: bool = False
     keeps_shelved: bool = False
+    resizes: bool = False
 
 
 async def read_facts(context: AgentContext, host: str, troubles: Troubles) -> DriverFacts:
@@ -43,13 +52,15 @@ async def read_facts(context: AgentContext, host: str, troubles: Troubles) -> Dr
     nodes = await _nodes(context, host, troubles)
     hardware = await _hardware(context, troubles)
     metrics = await _metrics(context, troubles)
+    driver = context.driver
     return DriverFacts(
         nodes,
         hardware,
         metrics,
-        await context.driver.disk_store(),
-        await context.driver.moves_live(),
-        await context.driver.keeps_shelved(),
+        await driver.disk_store(),
+        await driver.moves_live(),
+        await driver.keeps_shelved(),
+        await driver.resizes_in_place(),
     )
 
 
@@ -120,6 +131,8 @@ def _report(
         stats[LIVE_MOVES] = YES
     if facts.disk_store is not None and facts.keeps_shelved:
         stats[KEEPS_SHELVED] = YES
+    if facts.resizes:
+        stats[RESIZES_IN_PLACE] = YES
     hardware = facts.hardware
     return NodeReport(
         host=host,

@@ -218,7 +218,7 @@ class AgentWorkload:
         pause = self._retry_seconds
         while self._current.get(instance) is build:
             try:
-                await self._context.driver.destroy(instance, _released_by(build.order))
+                await self._context.driver.destroy(instance, _released_by(build.order), _alone(build.order))
                 return
             except Exception as error:
                 self._tell("the driver failed to end a build", instance, error)
@@ -270,7 +270,10 @@ class AgentWorkload:
         while True:
             try:
                 guest = (await self._context.driver.guests()).get(order.instance)
-                if guest is not None and guest > order.attempt:
+                if order.keeps is not None and await self._context.driver.resizes_in_place():
+                    await self._context.driver.destroy(order.instance, order.ports, order.attempt)
+                    return guest if guest == order.attempt else None
+                if guest is not None and (guest > order.attempt or guest == order.keeps):
                     return None
                 ports = "all" if order.ends_instance and order.ports != "every" else order.ports
                 await self._context.driver.destroy(order.instance, ports)
@@ -289,13 +292,15 @@ class AgentWorkload:
             there = (await self._context.driver.guests()).get(instance)
             if there is not None and there >= attempt:
                 return BuildResult(instance, self._host, attempt) if there == attempt else None
+            if there is not None and order.beside is not None:
+                raise BuildFailed(f"the guest of attempt {there} runs")
             if there is not None:
                 await self._context.driver.destroy(instance, released)
             deadline = asked + order.seconds
             left = deadline - self._context.monotonic()
             if left <= 0:
                 return None
-            await self._context.within(left, self._context.driver.prepare(order.instance))
+            await self._context.within(left, self._context.driver.prepare(order.instance, order.beside))
             wanted = await self._confirm(order.key, deadline)
             if wanted is None:
                 raise TimeoutError
@@ -303,10 +308,10 @@ class AgentWorkload:
             return None
         except Exception as error:
             failure = self._failure(order, error, order.seconds)
-            await self._clean_once(instance, released)
+            await self._clean_once(order)
             return failure
         if not wanted:
-            await self._clean_once(instance, released)
+            await self._clean_once(order)
             return None
         try:
             driver = self._context.driver
@@ -322,7 +327,7 @@ class AgentWorkload:
         except Exception as error:
             failure = self._failure(order, error, self._start_seconds)
             # The guest may run all the same: no other host may build it before it is gone.
-            await self._destroy(Destroy(instance, attempt, ports=released))
+            await self._destroy(Destroy(instance, attempt, ports=released, keeps=order.beside))
             return failure
         return BuildResult(instance, self._host, attempt)
 
@@ -369,10 +374,11 @@ class AgentWorkload:
             reason = f"{type(error).__name__}: {error_text(error)}"
         return BuildResult(instance, self._host, attempt, reason, code, retryable)
 
-    async def _clean_once(self, instance: str, released: PortsReleased) -> None:
+    async def _clean_once(self, order: Build) -> None:
         """Remove the parts of a guest that never started; if that fails, they only take space."""
+        instance = order.instance.uuid
         try:
-            await self._context.driver.destroy(instance, released)
+            await self._context.driver.destroy(instance, _released_by(order), _alone(order))
         except Exception as error:
             self._tell("the driver failed to clean up", instance, error)
 
@@ -383,6 +389,11 @@ class AgentWorkload:
 
 def _builds(order: Order, key: Key) -> bool:
     return isinstance(order, Build | ReceiveGuest) and order.key == key
+
+
+def _alone(order: Order) -> int | None:
+    """Return the attempt of a build beside another one, which alone is destroyed; None: all is."""
+    return order.key[1] if isinstance(order, Build) and order.beside is not None else None
 
 
 def _released_by(order: Order) -> PortsReleased:

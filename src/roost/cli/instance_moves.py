@@ -95,6 +95,9 @@ def live_migrate(
 )
 @_to_host
 @_force
+@click.option(
+    "--in-place", is_flag=True, help="Its own host may be the target, if it has room for both sizes."
+)
 @_confirm(False)
 @_wait
 @action_as_json
@@ -104,6 +107,7 @@ def resize(
     name: str,
     host: str | None,
     force: bool,
+    in_place: bool,
     confirm: bool,
     wait: bool,
     as_json: bool,
@@ -114,6 +118,8 @@ def resize(
     It waits to be confirmed there; `roost move revert` brings host and flavor of before back.
     """
     body = {**_target(host, force), "flavor": flavor, "confirm": confirm}
+    if in_place:
+        body["in_place"] = True
     _begin(conductor, name, "resize", body, wait, as_json)
 
 

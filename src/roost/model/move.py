@@ -8,6 +8,7 @@
     preparing, stopping, stopped, starting        retrying    the attempt failed on the target
     preparing, stopping, stopped                  restarting  it was aborted, or its time is over
     preparing                                     returning   it was aborted, or the dead host is back
+    requested, retrying                           stopping    the target is the source, which stops its guest
     reverting                                     undoing     the guest was stopped before the move began
     receiving                                     retrying    the attempt failed on the target
     receiving                                     returning   it was aborted
@@ -292,6 +293,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     - ``by``: who asked for it. ``to_host``: the host that was asked for; None: any. ``forced``: no filter
       evaluates it.
     - ``spec``: the one by which a target is looked for, and that the instance has there.
+    - ``in_place``: the host of the instance may be the target too. There the guest of before is kept stopped
+      beside the new one.
     - ``confirms``: the move is confirmed as soon as the instance runs on the target.
     - ``target`` is None until one is claimed. ``alternates``: further hosts to be tried.
     - ``at_source``: the guest on the source: `RUNS`, `ORDERED` (it is told to stop), `AT_REST`, or `OFF`.
@@ -319,6 +322,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: float
     to_host: str | None = None
     forced: bool = False
+    in_place: bool = False
     confirms: bool = True
     target: MovePlace | None = None
     alternates: tuple[Selection, ...] = ()
@@ -344,8 +348,13 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
         """The instance by its consumer, if that has another uuid."""
         return {} if self.consumer == self.instance else {self.consumer: self.instance}
 
+    @property
+    def stays(self) -> bool:
+        """True if the target is the host of the instance itself."""
+        return self.target is not None and self.target.host == self.source.host
 
-_SOURCE_KEPT = (SWITCHED, CLEANING, REVERTING, CONTINUING, RESUMING)
+
+SOURCE_KEPT = (SWITCHED, CLEANING, REVERTING, CONTINUING, RESUMING)
 """States in which the instance's row is the target's, and the source may have a guest."""
 _TARGET_LEFT = (*ON_TARGET, UNDOING, DISCARDING)
 """States in which the instance's row is the source's, and the target may have a guest."""
@@ -362,7 +371,7 @@ def other_place(move: Move, attempt: int | None) -> MovePlace | None:
         if move.side == LEAVING:
             return move.source if here and move.state == CLEANING else None
         return move.target if here and move.state in ON_TARGET else None
-    if move.state in _SOURCE_KEPT and attempt != move.source.attempt:
+    if move.state in SOURCE_KEPT and attempt != move.source.attempt:
         return move.source
     if move.state in _TARGET_LEFT and move.target is not None and attempt != move.target.attempt:
         return move.target
@@ -410,6 +419,7 @@ class MoveWork(msgspec.Struct, frozen=True):
     ``over``: the last attempt of the move, whose ports are those of a guest that is started again.
     ``target``: the instance as the target knows it, for the source of a guest that goes there. ``begun``: the
     source was told to have the guest go.
+    ``beside``: the other attempt of the move, if it is on the same host, which leaves it alone.
     """
 
     kind: OrderKind
@@ -417,6 +427,7 @@ class MoveWork(msgspec.Struct, frozen=True):
     over: int = 0
     target: Instance | None = None
     begun: bool = False
+    beside: int | None = None
 
     @property
     def key(self) -> tuple[OrderKind, str, int]:
@@ -471,6 +482,6 @@ def spec_of_move(
         force_hosts=(move.to_host,) if move.forced and move.to_host is not None else (),
         force_nodes=(),
         retried_hosts=frozenset(),
-        ignore_hosts=spec.ignore_hosts.union((move.source.host,), without),
+        ignore_hosts=spec.ignore_hosts.union(() if move.in_place else (move.source.host,), without),
         needs_version=max(spec.needs_version, version_for_move(spec), needed_feature(move.kind).since),
     )

@@ -105,6 +105,9 @@ store when it destroys the guest (`roost.agent.drivers.SharingDriver`)."""
 LIVE_MOVES = "live_moves"
 """The key of ``stats``, with the value `YES`, of a node whose guests can move while they run."""
 
+RESIZES_IN_PLACE = "resizes_in_place"
+"""The key of ``stats``, with the value `YES`, of a node whose driver keeps two sizes of a guest."""
+
 YES = "yes"
 
 MEBIBYTES = 1024

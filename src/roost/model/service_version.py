@@ -13,13 +13,14 @@ rolling upgrade a feature stays off until the lowest version of all running proc
     8   guests move while they run
     9   agents have fences, and hosts that are proved to be dead are evacuated by themselves
    10   instances are shelved, and claimed again by another consumer
+   11   an instance is resized on its own host
 """
 
 from typing import Final
 
 import msgspec
 
-SERVICE_VERSION: Final = 10
+SERVICE_VERSION: Final = 11
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -39,8 +40,9 @@ CELL_MOVES: Final = Feature("cell-moves", 7, "instances move to other cells")
 LIVE: Final = Feature("live-moves", 8, "guests move while they run")
 FENCES: Final = Feature("fences", 9, "dead hosts are evacuated by themselves")
 SHELVES: Final = Feature("shelves", 10, "instances are shelved and unshelved")
+IN_PLACE_RESIZES: Final = Feature("in-place-resizes", 11, "instances are resized on their own hosts")
 FEATURES: Final = (
     *(ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES, CELL_MOVES, LIVE),
-    *(FENCES, SHELVES),
+    *(FENCES, SHELVES, IN_PLACE_RESIZES),
 )
 """The features that a process of an earlier version would silently ignore."""

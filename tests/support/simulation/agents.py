@@ -87,7 +87,10 @@ class DriverService:
     def recover(self, instances: object) -> None:
         """All guests run on."""
 
-    async def prepare(self, context: SimulatedContext, instance: Instance) -> None:
+    def resizes_in_place(self) -> bool:
+        return True
+
+    async def prepare(self, context: SimulatedContext, instance: Instance, beside: int | None) -> None:
         before = self._ended[instance.uuid]
         seconds = self._host.seconds or context.random.choice((0.01, 0.5, 3.0, 15.0))
         await context.listen(instance.uuid, from_now=True).wait(seconds)
@@ -99,7 +102,10 @@ class DriverService:
         if instance.move is None or not instance.starts:
             keeps = instance.move is not None or instance.shelf is not None
             self._host.bind(instance.uuid, instance.attempt, moves=keeps)
-        self._host.prepare(instance.uuid, instance.attempt)
+        if beside is None:
+            self._host.prepare(instance.uuid, instance.attempt)
+        else:
+            self._host.prepare_beside(instance.uuid, instance.attempt, beside)
 
     def moves_live(self) -> bool:
         return True
@@ -146,11 +152,20 @@ class DriverService:
         self._host.bind(instance.uuid, instance.attempt, over, moves=True)
         self._host.start_again(instance.uuid, instance.attempt)
 
-    async def destroy(self, context: SimulatedContext, instance: str, ports: PortsReleased) -> None:
+    async def destroy(
+        self,
+        context: SimulatedContext,
+        instance: str,
+        ports: PortsReleased,
+        attempt: int | None = None,
+    ) -> None:
         self._ended[instance] += 1
         context.wake(instance)
         await context.sleep(context.random.choice((0.01, 0.5, 2.0)))
-        self._host.destroy(instance)
+        if attempt is None:
+            self._host.destroy(instance)
+        else:
+            self._host.destroy_attempt(instance, attempt)
         self._host.release(instance, ports)
 
     def _go_on(self, instance: str, before: int) -> None:

@@ -222,6 +222,7 @@ class Migrate(Call[Move | MoveRefused | None], frozen=True):
     confirms: bool = True
     to_host: str | None = None
     forced: bool = False
+    in_place: bool = False
     flavor: Flavor | None = None
     evidence: str = ""
     across: bool = False
@@ -331,7 +332,7 @@ class ConductorsService:
 
     async def _answer(self, context: Context, working: RequestWorker, question: Any) -> Any:
         match question:
-            case Migrate(uuid, instance, confirms, to_host, forced, flavor, evidence, across, _):
+            case Migrate(uuid, instance, confirms, to_host, forced, in_place, flavor, evidence, across, _):
                 return await self._moved(
                     request_move(
                         context,
@@ -341,6 +342,7 @@ class ConductorsService:
                         by=OPERATOR,
                         to_host=to_host,
                         forced=forced,
+                        in_place=in_place,
                         confirms=confirms,
                         flavor=flavor,
                         proof=DeathProof("operator", evidence, 0.0) if evidence else None,
@@ -550,7 +552,8 @@ class CloudWorld(World):
                 confirms, flavor = True, None
             # Hosts of its own cell would be preferred.
             to_host = random.choice([*self.guests.hosts]) if across else None
-            asked = Migrate(move, uuid, confirms, to_host, flavor=flavor, across=across)
+            in_place = flavor is not None and random.random() < 0.6
+            asked = Migrate(move, uuid, confirms, to_host, in_place=in_place, flavor=flavor, across=across)
             if self.kind.live and random.random() < self.kind.live:
                 asked = Migrate(move, uuid, live=True)
                 confirms = True

@@ -331,8 +331,8 @@ NO_COUNT = Faults(question=_no_count)
 def _destroying(ports: Callable[[str], str]) -> Callable[[str, Any], Any]:
     def changed(_: str, question: Any) -> Any:
         if isinstance(question, ServiceCall) and question.method == "destroy":
-            uuid, released = question.arguments
-            return question._replace(arguments=(uuid, ports(released)))
+            uuid, released, *attempt = question.arguments
+            return question._replace(arguments=(uuid, ports(released), *attempt))
         return question
 
     return changed

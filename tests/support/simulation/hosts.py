@@ -65,7 +65,8 @@ class Migration(NamedTuple):
 
 class Host:
     """One host. ``guests``: instance -> attempt, of those that run; ``prepared``: of those that do not yet,
-    ``stopped``: of those that were stopped, ``off``: of those that ran when the host died.
+    ``stopped``: of those that were stopped, ``off``: of those that ran when the host died,
+    ``parked``: of those that are kept beside one of another size.
     ``unstoppable``: the share of stops that fail. ``cannot_stop``: its driver does not stop guests at all.
     ``incoming``: attempts for whose guests the host is ready,
     and ``migrations``: guests that are on their way to others. ``breaking``: the share of migrations in whose
@@ -97,6 +98,7 @@ class Host:
         self.prepared: dict[str, int] = {}
         self.stopped: dict[str, int] = {}
         self.off: dict[str, int] = {}
+        self.parked: dict[str, int] = {}
         self.unstoppable = 0.0
         self.incoming: dict[str, int] = {}
         self.migrations: dict[str, Migration] = {}
@@ -215,10 +217,32 @@ class Host:
         """Remove all that is here of an instance."""
         if instance == FOREIGN:
             raise BrokenPromise(f"the agent of {self.name} destroys a guest of others")
-        for there in (self.prepared, self.incoming, self.guests, self.stopped, self.off):
+        for there in (self.prepared, self.incoming, self.guests, self.stopped, self.off, self.parked):
             if instance in there:
                 self._note(self.name, "destroys", instance, f"attempt {there[instance]}")
                 del there[instance]
+
+    def prepare_beside(self, instance: str, attempt: int, beside: int) -> None:
+        """Make a guest beside the stopped one of another attempt. Raises `BuildFailed`."""
+        if self.parked.get(instance) != beside:
+            there = self.off if instance in self.off else self.stopped
+            if there.get(instance) != beside:
+                raise BuildFailed(f"there is no stopped guest of attempt {beside}")
+            self.parked[instance] = there.pop(instance)
+        self.prepare(instance, attempt)
+
+    def destroy_attempt(self, instance: str, attempt: int) -> None:
+        """Remove all that is here of an attempt."""
+        if self.parked.get(instance) == attempt:
+            self._note(self.name, "destroys", instance, f"attempt {attempt}")
+            del self.parked[instance]
+            return
+        for there in (self.prepared, self.guests, self.stopped, self.off):
+            if there.get(instance) == attempt:
+                self._note(self.name, "destroys", instance, f"attempt {attempt}")
+                del there[instance]
+        if instance in self.parked and instance not in self.guests:
+            self.stopped[instance] = self.parked.pop(instance)
 
     def stop(self, instance: str) -> None:
         """Stop a guest; what it is made of stays. Raises `BuildFailed`, `CannotStopGuests`."""
@@ -240,6 +264,12 @@ class Host:
         if self.guests.get(instance) == attempt:
             return
         there = self.off if instance in self.off else self.stopped
+        if self.parked.get(instance) == attempt:
+            if instance in there:
+                there[instance], self.parked[instance] = self.parked[instance], there[instance]
+            else:
+                self.prepared.pop(instance, None)
+                there[instance] = self.parked.pop(instance)
         if there.get(instance) != attempt:
             raise BuildFailed("there is no such guest")
         self._may_fail("start", instance)

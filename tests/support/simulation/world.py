@@ -566,7 +566,8 @@ class World:
         # One that could not be started again is lost.
         kept_too = {(row.host, row.uuid, row.attempt) for row in rows.values() if row.state == LOST}
         hosts = self.guests.hosts.values()
-        there = {(host.name, *each) for host in hosts for each in host.stopped.items()}
+        resting = [(host.name, there) for host in hosts for there in (host.stopped, host.parked)]
+        there = {(name, *each) for name, guests in resting for each in guests.items()}
         off = {(host.name, *each) for host in hosts for each in host.off.items()}
         promise(there - kept_too <= kept <= there | off, f"stopped guests {there}, and wanted are {kept}")
         return waiting

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
-from roost.agent.errors import CannotStopGuests, NotMigrated
+from roost.agent.errors import BuildFailed, CannotStopGuests, NotMigrated
 from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_tree import ProviderTree
 from roost.model.assignment import Assignment
@@ -307,6 +307,35 @@ def live_driver(driver: Driver) -> LiveDriver:
     """Return a driver as one whose guests move while they run. Raises `NotMigrated` if they do not."""
     if not isinstance(driver, LiveDriver):
         raise NotMigrated(f"guests of the driver {type(driver).__name__} do not move while they run")
+    return driver
+
+
+@runtime_checkable
+class ResizingDriver(Protocol):
+    """Additional methods of a driver that gives an instance another size on its host.
+
+    The stopped guest of the former size stays beside the new one, until one of them is destroyed. Of both
+    only one runs. `StoppingDriver.start_again` starts the one of the instance's attempt.
+    """
+
+    @property
+    def resizes_in_place(self) -> bool:
+        """True if the driver does that."""
+
+    async def prepare_beside(self, instance: Instance, attempt: int) -> None:
+        """Do as `Driver.prepare`, and keep the stopped guest of another attempt. May be repeated.
+
+        Raises `BuildFailed`, `NoSuchGuest`.
+        """
+
+    async def destroy_attempt(self, instance: str, attempt: int) -> None:
+        """Remove every trace of one attempt of an instance, and of no other; a missing one is no error."""
+
+
+def resizing_driver(driver: Driver) -> ResizingDriver:
+    """Return a driver as one that keeps two sizes of a guest. Raises `BuildFailed` if it does not."""
+    if not isinstance(driver, ResizingDriver) or not driver.resizes_in_place:
+        raise BuildFailed(f"the driver {type(driver).__name__} does not keep two sizes of a guest")
     return driver
 
 

@@ -34,11 +34,16 @@ from roost.model.vocabulary import SHARING_TRAIT
 
 
 class KeptGuest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A guest that was started: its attempt, its assigned hardware, and whether it runs or is stopped."""
+    """A guest that was started: its attempt, its assigned hardware, and whether it runs or is stopped.
+
+    ``beside``: a guest of another size that is kept with it; ``move``: the consumer that holds its hardware.
+    """
 
     attempt: int
     assignment: Assignment | None = None
     runs: bool = True
+    beside: "KeptGuest | None" = None
+    move: str = ""
 
 
 class GuestFiles:
@@ -170,13 +175,15 @@ def _is_drawn(rate: float, words: str) -> bool:
 class _Guest(msgspec.Struct):
     """A guest: its attempt, its assigned hardware, and whether it runs; else it is being built or stopped.
 
-    ``comes``: it runs on another host, from which it may come.
+    ``comes``: it runs on another host, from which it may come. ``beside`` and ``move``: see `KeptGuest`.
     """
 
     attempt: int
     assignment: Assignment | None
     runs: bool = False
     comes: bool = False
+    beside: KeptGuest | None = None
+    move: str = ""
 
 
 class SimulatedDriver:
@@ -205,7 +212,8 @@ class SimulatedDriver:
         self._nodes = {provider_uuid(f"{host.name}/{number}"): kind for number, kind in enumerate(kinds)}
         there = {} if kept is None else kept.load()
         self._guests = {
-            uuid: _Guest(guest.attempt, guest.assignment, guest.runs) for uuid, guest in there.items()
+            uuid: _Guest(guest.attempt, guest.assignment, guest.runs, beside=guest.beside, move=guest.move)
+            for uuid, guest in there.items()
         }
 
     def nodes(self) -> Mapping[str, str] | None:
@@ -288,12 +296,44 @@ class SimulatedDriver:
     async def prepare(self, instance: Instance) -> None:
         # A stopped guest of an earlier attempt would be there again after a restart of the agent.
         await self.destroy(instance.uuid)
-        self._take(instance)
+        self._take(instance, None)
+        await self._make(instance)
+
+    @property
+    def resizes_in_place(self) -> bool:
+        return True
+
+    async def prepare_beside(self, instance: Instance, attempt: int) -> None:
+        there = self._guests.get(instance.uuid)
+        if there is not None and there.attempt == instance.attempt:
+            await self.destroy_attempt(instance.uuid, instance.attempt)
+            there = self._guests.get(instance.uuid)
+        if there is None or there.attempt != attempt or there.runs:
+            raise NoSuchGuest(f"instance {instance.uuid} has no stopped guest of attempt {attempt}")
+        self._take(instance, KeptGuest(attempt, there.assignment, runs=False, move=instance.move or ""))
+        self._keep(instance.uuid, self._guests[instance.uuid])
+        await self._make(instance)
+
+    async def destroy_attempt(self, instance: str, attempt: int) -> None:
+        guest = self._guests.get(instance)
+        if guest is None:
+            return
+        if guest.beside is not None and guest.beside.attempt == attempt:
+            guest.beside = None
+            self._keep(instance, guest)
+        elif guest.attempt == attempt and guest.beside is None:
+            await self.destroy(instance)
+        elif guest.attempt == attempt and guest.beside is not None:
+            self._guests[instance] = _Guest(guest.beside.attempt, guest.beside.assignment)
+            self._keep(instance, self._guests[instance])
+
+    async def _make(self, instance: Instance) -> None:
+        """Build a guest, whose hardware is taken. Raises `BuildFailed`."""
         if self._script.build_seconds:
             await asyncio.sleep(self._script.build_seconds)
         reason = self._script.failure(self._host.name, instance.uuid, instance.attempt)
         if reason is not None:
-            self._guests.pop(instance.uuid, None)
+            await self.destroy_attempt(instance.uuid, instance.attempt)
             raise BuildFailed(reason)
 
     async def start(self, instance: Instance) -> None:
@@ -325,6 +365,10 @@ class SimulatedDriver:
 
     async def start_again(self, instance: Instance) -> None:
         guest = self._guests.get(instance.uuid)
+        if guest is not None and guest.beside is not None and guest.beside.attempt == instance.attempt:
+            other = KeptGuest(guest.attempt, guest.assignment, runs=False, move=guest.beside.move)
+            guest = _Guest(guest.beside.attempt, guest.beside.assignment, beside=other)
+            self._guests[instance.uuid] = guest
         if guest is None or guest.attempt != instance.attempt:
             raise NoSuchGuest(f"instance {instance.uuid} has no guest of attempt {instance.attempt}")
         self._switch(instance.uuid, guest, runs=True)
@@ -366,9 +410,18 @@ class SimulatedDriver:
         self._switch(instance, guest, runs=False)
 
     def _switch(self, instance: str, guest: _Guest, *, runs: bool) -> None:
+        before, guest.runs = guest.runs, runs
+        try:
+            self._keep(instance, guest)
+        except OSError:
+            guest.runs = before
+            raise
+
+    def _keep(self, instance: str, guest: _Guest) -> None:
+        """Keep a guest as it is now. Raises OSError."""
         if self._kept is not None:
-            self._kept.keep(instance, KeptGuest(guest.attempt, guest.assignment, runs))
-        guest.runs = runs
+            kept = KeptGuest(guest.attempt, guest.assignment, guest.runs, guest.beside, guest.move)
+            self._kept.keep(instance, kept)
 
     async def destroy(self, instance: str) -> None:
         if self._kept is not None:
@@ -376,15 +429,23 @@ class SimulatedDriver:
         self._guests.pop(instance, None)
 
     def _assigned(self) -> dict[str, Assignment]:
-        return {
-            uuid: guest.assignment for uuid, guest in self._guests.items() if guest.assignment is not None
+        """Return the hardware of all guests by consumer: the instance, or the move of a guest of before."""
+        found = {uuid: guest.assignment for uuid, guest in self._guests.items()}
+        found |= {
+            guest.beside.move: guest.beside.assignment
+            for guest in self._guests.values()
+            if guest.beside is not None
         }
+        return {consumer: each for consumer, each in found.items() if each is not None}
 
-    def _take(self, instance: Instance) -> None:
+    def _take(self, instance: Instance, beside: KeptGuest | None) -> None:
         """Give a guest its assigned hardware. Raises `BuildFailed` if another guest has some of it."""
         assignment = assignment_of(instance)
+        if beside is not None and assignment is not None and beside.assignment is not None:
+            for parts in clashes(assignment, {instance.uuid: beside.assignment}).values():
+                raise BuildFailed(f"the guest of attempt {beside.attempt} has {parts}")
         if assignment is not None:
             others = {guest: each for guest, each in self._assigned().items() if guest != instance.uuid}
             for guest, parts in clashes(assignment, others).items():
                 raise BuildFailed(f"guest {guest} has {parts}")
-        self._guests[instance.uuid] = _Guest(instance.attempt, assignment)
+        self._guests[instance.uuid] = _Guest(instance.attempt, assignment, beside=beside)

@@ -16,12 +16,14 @@ from roost.agent.drivers import (
     Hardware,
     LiveDriver,
     PluggingDriver,
+    ResizingDriver,
     SharingDriver,
     ShelvingDriver,
     StoppingDriver,
     fencing_driver,
     live_driver,
     power_off_seconds,
+    resizing_driver,
     stopping_driver,
 )
 from roost.agent.errors import BuildFailed, StateUnusable
@@ -140,6 +142,17 @@ class AttachingDriver:
 
     async def end_migration(self, instance: str) -> None:
         await live_driver(self._driver).end_migration(instance)
+
+    @property
+    def resizes_in_place(self) -> bool:
+        return isinstance(self._driver, ResizingDriver) and self._driver.resizes_in_place
+
+    async def prepare_beside(self, instance: Instance, attempt: int) -> None:
+        # Nothing with ports or accelerators is resized on its host.
+        await resizing_driver(self._driver).prepare_beside(instance, attempt)
+
+    async def destroy_attempt(self, instance: str, attempt: int) -> None:
+        await resizing_driver(self._driver).destroy_attempt(instance, attempt)
 
     async def stop(self, instance: str) -> None:
         await stopping_driver(self._driver).stop(instance)

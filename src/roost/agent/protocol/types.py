@@ -42,18 +42,20 @@ class Guest(msgspec.Struct, frozen=True):
     attempt: int
 
 
-class Build(msgspec.Struct, frozen=True, tag=True):
+class Build(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """An order to build ``instance.attempt`` of an instance, and to leave its guest stopped if
     ``instance.starts`` is False.
 
     ``seconds``: the build must be confirmed within this time after the agent sent the poll that brought the
-    order.
+    order. ``beside``: the attempt whose stopped guest stays on the host. Only hosts whose reports say that
+    they can do that get such orders.
     """
 
     kind: ClassVar[OrderKind] = "build"
 
     instance: Instance
     seconds: float
+    beside: int | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -73,6 +75,7 @@ class Destroy(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """An order to destroy the guest of an instance that this attempt, or one before it, has built.
 
     ``ends_instance``: the instance is deleted; disks of it that hosts share are removed too, and all ports.
+    ``keeps``: another attempt whose guest stays on the host.
     """
 
     kind: ClassVar[OrderKind] = "destroy"
@@ -81,6 +84,7 @@ class Destroy(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     attempt: int
     ends_instance: bool = False
     ports: PortsReleased = "host"
+    keeps: int | None = None
 
     @property
     def key(self) -> tuple[str, int]:

@@ -39,7 +39,7 @@ from roost.model.instance import (
     Instance,
     OrderKind,
 )
-from roost.model.move import MoveWork, has_attachments, version_for_move
+from roost.model.move import SOURCE_KEPT, MoveWork, has_attachments, version_for_move
 from roost.model.service_version import LIVE, MOVES, POWER, SHELVES
 from roost.model.text import error_text
 from roost.process.context import Context
@@ -117,7 +117,7 @@ class HostOrders:
         started = tuple(each.uuid for each in work.instances if AT_HOST[each.state] == "start")
         over = await self._context.read(self._database, last_attempts(started)) if started else {}
         orders: list[Order] = [
-            self._order_of(AT_HOST[each.state], each, over.get(each.uuid, 0), version)
+            self._order_of(MoveWork(AT_HOST[each.state], each, over.get(each.uuid, 0)), version)
             for each in work.instances
         ]
         new = [each for each in work.orders if ("destroy", each.instance, each.attempt) not in known]
@@ -127,33 +127,31 @@ class HostOrders:
             released = await self._context.read(self._database, ports_released(uuids))
             if version < SHELVES.since:
                 released = {uuid: "none" if of == "unbound" else of for uuid, of in released.items()}
+            kept = await self._context.read(self._database, attempts_kept(tuple(new)))
             orders += [
                 Destroy(
                     each.instance,
                     each.attempt,
                     each.instance in gone,
                     released.get(each.instance, "host"),
+                    kept.get(each),
                 )
                 for each in new
             ]
-        orders += [self._order_of_move(each, version) for each in work.moves]
+        orders += [self._order_of(each, version) for each in work.moves]
         return tuple(order for order in orders if (order.kind, *order.key) not in known)
 
-    def _order_of(self, kind: OrderKind, instance: Instance, over: int, version: int) -> Order:
-        match kind:
+    def _order_of(self, part: MoveWork, version: int) -> Order:
+        instance = part.instance
+        match part.kind:
             case "build":
-                return Build(instance, self._build)
+                return Build(instance, self._build, part.beside)
             case "stop":
                 return StopGuest(instance.uuid, instance.attempt)
             case "start":
-                return StartGuest(instance, over)
+                return StartGuest(instance, part.over)
             case "destroy":
-                return _destroy_order(instance, version)
-        raise AssertionError(f"only moves {kind} guests")
-
-    def _order_of_move(self, part: MoveWork, version: int) -> Order:
-        instance = part.instance
-        match part.kind:
+                return _destroy_order(instance, version, part.beside)
             case "receive":
                 return ReceiveGuest(instance, self._build, part.begun)
             case "migrate":
@@ -161,8 +159,6 @@ class HostOrders:
                 return MigrateGuest(instance.uuid, instance.attempt, part.target)
             case "cancel":
                 return CancelMigration(instance.uuid, instance.attempt)
-            case kind:
-                return self._order_of(kind, instance, part.over, version)
 
     async def look_for_work(self) -> None:
         """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed.
@@ -200,10 +196,10 @@ class HostOrders:
             await self._context.sleep(min(LOOK_PAUSE * took, alone))
 
 
-def _destroy_order(instance: Instance, version: int) -> Destroy:
+def _destroy_order(instance: Instance, version: int, keeps: int | None) -> Destroy:
     """Return the order to destroy the guest of an instance that is deleted or shelved, or has moved.
 
-    ``version``: of the agent.
+    ``version``: of the agent. ``keeps``: the attempt on the same host that stays.
 
     Ports of a shelved one are bound to no host: the host that is told frees them, whether or not it had them.
     """
@@ -212,7 +208,7 @@ def _destroy_order(instance: Instance, version: int) -> Destroy:
         ports = "unbound"
     elif instance.state == DELETING and instance.shelf is not None and _is_attached(instance):
         ports = "every"
-    return Destroy(instance.uuid, instance.attempt, instance.state == DELETING, ports)
+    return Destroy(instance.uuid, instance.attempt, instance.state == DELETING, ports, keeps)
 
 
 def _is_attached(instance: Instance) -> bool:
@@ -304,6 +300,36 @@ def _released(state: str, is_shelved: bool) -> PortsReleased:
     if is_shelved and state not in (DELETING, DESTROYED):
         return "unbound"
     return "all" if state in _ENDING else "host" if state in _BUILT else "none"
+
+
+@short_read
+def attempts_kept(connection: Connection, given: tuple[DestroyOrder, ...]) -> dict[DestroyOrder, int]:
+    """Return the attempts on the same hosts that orders to destroy leave alone.
+
+    Orders of hosts that have none are left out.
+    """
+    found = {}
+    for row in (
+        row
+        for some in in_batches({each.instance for each in given})
+        for query in (_KEPT_BY_INSTANCES, _KEPT_BY_MOVES)
+        for row in connection.execute(query, {"uuids": some})
+    ):
+        for each in given:
+            if (each.instance, each.host) == (row[0], row[1]) and each.attempt != row[2]:
+                found[each] = row[2]
+    return found
+
+
+_KEPT_BY_INSTANCES = sa.select(instances.c.uuid, instances.c.host, instances.c.attempt).where(
+    one_of(instances.c.uuid, "uuids"), instances.c.state.not_in((DELETING, ERROR))
+)
+_KEPT_BY_MOVES = sa.select(moves.c.instance_uuid, moves.c.source_host, moves.c.source_attempt).where(
+    one_of(moves.c.instance_uuid, "uuids"),
+    # The host of the instance may have been tried before another one.
+    moves.c.in_place.is_(sa.true()),
+    one_of_constants(moves.c.state, SOURCE_KEPT),
+)
 
 
 @short_read

@@ -32,7 +32,7 @@ from roost.model.move import (
     MovePlace,
     spec_of_move,
 )
-from roost.model.reshape import followed
+from roost.model.reshape import followed, totals
 from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
@@ -312,7 +312,7 @@ async def _exchange(context: CellConductorContext, work: MoveQueue, move: Move) 
     """Exchange the claims: the instance gets the source's, the move holds the target's until it is empty."""
     held = await _held(context, work, move)
     there, kept = held.get(move.consumer), held.get(move.uuid)
-    if there is not None and kept is not None and not await _is_on(context, there, move.source):
+    if there is not None and kept is not None and not await _is_exchanged(context, move, there):
         await context.placement.write_allocations((_written(kept, there), _written(there, kept)))
         there = (await _held(context, work, move)).get(move.consumer)
     holds = _selection(move.source, there)
@@ -404,6 +404,18 @@ def _selection(place: MovePlace, held: Held | None) -> Selection | None:
     if held is None:
         return None
     return followed(place.selection, held.allocations, held.consumer.generation)
+
+
+async def _is_exchanged(context: CellConductorContext, move: Move, held: Held) -> bool:
+    """Return whether an instance holds what it held on the source. ``held``: what it holds."""
+    if not move.stays:
+        return await _is_on(context, held, move.source)
+    assert move.target is not None
+    was, becomes = totals(move.source.selection.allocations), totals(move.target.selection.allocations)
+    if was != becomes:
+        return totals(held.allocations) == was
+    # Of equal sizes: an exchange makes one more generation than the claim on the target.
+    return held.consumer.generation > (move.target.selection.generation or 0)
 
 
 async def _is_on(context: CellConductorContext, held: Held, place: MovePlace) -> bool:

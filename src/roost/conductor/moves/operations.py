@@ -41,7 +41,7 @@ from roost.model.move import (
     needed_feature,
 )
 from roost.model.request import RequestGroup
-from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES
+from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, IN_PLACE_RESIZES, MOVES
 from roost.model.spec import Flavor
 from roost.state.api_database.host_mappings import NoSuchHost
 from roost.state.cell_database.instance_search import search_instances
@@ -96,11 +96,14 @@ async def live_migrate_instance(service: MoveService, req: Request, resp: Respon
 async def resize_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
     """Have an instance move to another host of its cell, where it has another flavor.
 
+    With `in_place` its own host may be the target: the guest of before is kept there until it is confirmed.
     It goes as a migration does. If it is reverted the instance has its flavor of before.
     """
     wanted: WantedResize = req.body
     flavor = Flavor(**msgspec.structs.asdict(wanted.flavor))
     groups = await service.neighbours.groups_of(flavor)
+    if wanted.in_place:
+        check_feature(service.watch, IN_PLACE_RESIZES)
     return await _begin(
         service, req, uuid, "resize", wanted, confirms=wanted.confirm, flavor=flavor, groups=groups
     )
@@ -194,6 +197,7 @@ async def _begin(
         groups=groups,
         attached=not held_back_by(service.watch, ATTACHED_MOVES),
         across=across,
+        in_place=isinstance(wanted, WantedResize) and wanted.in_place,
     )
     if asked is None:
         raise NotFound(f"no instance {uuid}")

@@ -33,13 +33,14 @@ async def request_move(
     groups: tuple[RequestGroup, ...] | None = None,
     attached: bool = True,
     across: bool = False,
+    in_place: bool = False,
 ) -> Move | MoveRefused | None:
     """Accept the move of an instance; None: it is unknown, in no cell yet, or deleted.
 
     ``uuid``: drawn for the move; a repeated call has the same. ``forced``: no filter evaluates
     ``to_host``. ``flavor``: the new one of a resize. ``proof``: that the host is dead, of an evacuation.
-    ``groups`` and ``attached``: see `begin_move`. ``across``: the target may be in another cell. Raises
-    `StorageError`.
+    ``groups``, ``attached`` and ``in_place``: see `begin_move`. ``across``: the target may be in another
+    cell. Raises `StorageError`.
     """
     cell = await cell_of(context, instance)
     if cell is None:
@@ -58,6 +59,7 @@ async def request_move(
         groups=groups,
         attached=attached,
         across=across,
+        in_place=in_place,
     )
     return await context.write(f"cell/{cell}", begin)
 

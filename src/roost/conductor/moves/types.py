@@ -55,13 +55,15 @@ class WantedResize(msgspec.Struct, forbid_unknown_fields=True):
     """The body that asks for another size of an instance, which it gets on another host.
 
     `flavor`: the new one. `host`: the target; without it the scheduler chooses one. `force`: no filter
-    evaluates `host`, which has to have room nevertheless. `confirm`: the resize is confirmed as soon as the
-    instance runs on the target. With false it waits until it is confirmed or reverted.
+    evaluates `host`, which has to have room nevertheless. `in_place`: the host of the instance may be the
+    target, if it has room for both sizes. `confirm`: the resize is confirmed as soon as the instance runs on
+    the target. With false it waits until it is confirmed or reverted.
     """
 
     flavor: WantedFlavor
     host: _Name | None = None
     force: bool = False
+    in_place: bool = False
     confirm: bool = False
 
     def __post_init__(self) -> None:

@@ -91,7 +91,8 @@ def count_moves(connection: Connection, counted: Counted = "placed", but: str = 
     for row in rows:
         if row.kind != EVACUATION and row.side != ARRIVING:
             of_hosts[row.source_host] += 1
-        if row.state in ON_TARGET and row.side != LEAVING:
+        stays = row.target_host == row.source_host and row.kind != EVACUATION
+        if row.state in ON_TARGET and row.side != LEAVING and not stays:
             of_hosts[row.target_host] += 1
     evacuations = sum(row.kind == EVACUATION for row in rows)
     return MoveCounts(of_hosts, len(rows) - evacuations, evacuations)

@@ -18,6 +18,7 @@ from roost.model.move import (
     AT_TARGET,
     GOING,
     OFF,
+    STOPPING,
     UNDER_WAY,
     Move,
     MovePlace,
@@ -53,7 +54,7 @@ def move_key(side: str, instance: str, attempt: int, host: str, state: str, move
 
 
 def _keys(side: str) -> sa.Select[tuple[str, int, str, str, str, str]]:
-    return sa.select(
+    query = sa.select(
         moves.c.instance_uuid,
         moves.c[f"{side}_attempt"],
         moves.c[f"{side}_host"],
@@ -61,6 +62,10 @@ def _keys(side: str) -> sa.Select[tuple[str, int, str, str, str, str]]:
         sa.literal_column(f"'{side}'"),
         moves.c.uuid,
     ).where(one_of_constants(moves.c.state, AT_SOURCE if side == SOURCE else AT_TARGET), is_here(side))
+    if side == SOURCE:
+        return query
+    # A host that gives an instance another size stops the guest before it builds the next.
+    return query.where((moves.c.state != STOPPING) | (moves.c.source_host != moves.c.target_host))
 
 
 KEYS = (_keys(SOURCE), _keys(TARGET))
@@ -103,6 +108,8 @@ def read_move_work(connection: Connection, keys: Iterable[MoveKey]) -> dict[str,
             kind = at.get(move.state)
             if place is None or kind is None:
                 continue
+            if place is move.target and move.stays and move.state == STOPPING:
+                continue
             if MoveKey(kind, move.instance, place.attempt, place.host, move.uuid) in wanted:
                 found.setdefault(place.host, []).append(_work_at(move, place, instance))
     return found
@@ -120,11 +127,15 @@ def _work_at(move: Move, place: MovePlace, instance: Instance) -> MoveWork:
     if place is move.source:
         kind = AT_SOURCE[move.state]
         goes_to = move.target if kind == "migrate" else None
-        return MoveWork(kind, there, over, None if goes_to is None else at_place(instance, goes_to))
+        beside = move.target.attempt if move.stays and move.target is not None else None
+        return MoveWork(
+            kind, there, over, None if goes_to is None else at_place(instance, goes_to), beside=beside
+        )
     kind = AT_TARGET[move.state]
     if kind in ("build", "receive"):
         there = msgspec.structs.replace(there, finds_disks=finds_disks(move))
-    return MoveWork(kind, there, over, begun=move.state in GOING)
+    beside = move.source.attempt if move.stays else None
+    return MoveWork(kind, there, over, begun=move.state in GOING, beside=beside)
 
 
 def _instances_of(connection: Connection, found: Iterable[Move]) -> dict[str, Instance]:

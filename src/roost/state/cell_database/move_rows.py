@@ -59,6 +59,7 @@ def move_of(row: Row) -> Move:
         changed_at=row.changed_at,
         to_host=row.to_host,
         forced=bool(row.forced),
+        in_place=bool(row.in_place),
         confirms=row.confirms,
         target=None
         if row.target is None
@@ -102,6 +103,7 @@ def move_row(move: Move) -> dict[str, object]:
         "run": move.run,
         "to_host": move.to_host,
         "forced": move.forced,
+        "in_place": move.in_place,
         "confirms": move.confirms,
         "at_source": move.at_source,
         "proof": None if move.proof is None else _JSON.encode(move.proof).decode(),

@@ -18,11 +18,15 @@ from roost.model.move import (
     FREEING,
     LEAVING,
     LIVE,
+    ORDERED,
     PREPARING,
     RECEIVING,
     REQUESTED,
+    RUNS,
     SEEKING,
     SENDING,
+    STOPPED,
+    STOPPING,
     Move,
     MovePlace,
 )
@@ -145,11 +149,23 @@ def take_target(
     }
     if cells is not None:
         values["side"] = LEAVING
-    state = RECEIVING if move.kind == LIVE else PREPARING
-    enter(connection, move, state if cells is None else SENDING, at, host=target.host, **values)
+    state = _state_with_target(move, target) if cells is None else SENDING
+    if state == STOPPING:
+        values["at_source"] = ORDERED
+    enter(connection, move, state, at, host=target.host, **values)
     why = None if move.target is None else move.reason
     tell_instance(connection, move, at, MOVING, target, why, cells=cells)
     return True
+
+
+def _state_with_target(move: Move, target: MovePlace) -> str:
+    """Return the state that a move enters with a target in its cell.
+
+    A host that is its own target stops the guest first: it has one of an instance that runs at a time.
+    """
+    if target.host == move.source.host:
+        return STOPPING if move.at_source in (RUNS, ORDERED) else STOPPED
+    return RECEIVING if move.kind == LIVE else PREPARING
 
 
 @entering(MOVE)

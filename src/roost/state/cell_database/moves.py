@@ -65,7 +65,7 @@ from roost.state.cell_database.move_changes import (
     stamp_of,
 )
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, is_here, move_of, move_row
-from roost.state.cell_database.nodes import find_disk_store, moves_live
+from roost.state.cell_database.nodes import find_disk_store, moves_live, resizes_in_place
 from roost.state.cell_database.rows import decoded
 from roost.state.cell_database.silent_hosts import is_proved
 from roost.state.cell_database.tables import instances, moves
@@ -180,6 +180,7 @@ def begin_move(
     groups: tuple[RequestGroup, ...] | None = None,
     attached: bool = True,
     across: bool = False,
+    in_place: bool = False,
 ) -> Move | MoveRefused | None:
     """Lock an instance and accept its move, or say why not; None: the cell has no such instance.
 
@@ -189,7 +190,8 @@ def begin_move(
     of the session that they name, and of the row of the silent host; all get the store of its disks.
     ``groups``: the request groups of the new flavor's device profile, if agents attach its devices; None:
     they do not. ``attached``: whether instances with ports or accelerators may move. ``across``: the
-    target may be in another cell.
+    target may be in another cell. ``in_place``: the instance's own host may be the target, if its driver
+    keeps two sizes of a guest.
     """
     locked = locked_instance(connection, instance)
     if locked is None:
@@ -227,7 +229,12 @@ def begin_move(
         return MoveRefused("instances with ports or accelerators do not move while they run yet")
     if kind == LIVE and not moves_live(locked.node or "")(connection):
         return MoveRefused(f"guests of host {locked.host} do not move while they run")
-    if to_host == locked.host:
+    if in_place:
+        refusal = _why_not_in_place(connection, locked, spec)
+        if refusal is not None and to_host == locked.host:
+            return MoveRefused(refusal)
+        in_place = refusal is None
+    elif to_host == locked.host:
         return MoveRefused(f"the instance is on host {to_host} already")
     move = Move(
         uuid=uuid,
@@ -241,6 +248,7 @@ def begin_move(
         changed_at=at,
         to_host=to_host,
         forced=forced,
+        in_place=in_place,
         confirms=confirms,
         at_source=OFF if locked.state in _TO_REST else RUNS if proof is None else AT_REST,
         proof=proof,
@@ -267,6 +275,16 @@ def refusal_of(instance: Instance, *, of_dead: bool = False) -> str | None:
 
 
 STAYS_IN_CELL = "instances with ports or accelerators do not move to other cells yet"
+
+
+def _why_not_in_place(connection: Connection, instance: Instance, spec: RequestSpec) -> str | None:
+    """Return why an instance cannot have another size on its own host; None if it can."""
+    assert instance.spec is not None
+    if not resizes_in_place(instance.node or "")(connection):
+        return f"the driver of host {instance.host} does not keep two sizes of a guest"
+    if has_attachments(instance.spec) or has_attachments(spec):
+        return "an instance with ports or accelerators is resized to another host"
+    return None
 
 
 def with_flavor(spec: RequestSpec, flavor: Flavor, groups: tuple[RequestGroup, ...] | None) -> RequestSpec:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ON_ITS_HOST
-from roost.model.node import KEEPS_DISKS, KEEPS_SHELVED, LIVE_MOVES, YES, NodeReport
+from roost.model.node import KEEPS_DISKS, KEEPS_SHELVED, LIVE_MOVES, RESIZES_IN_PLACE, YES, NodeReport
 from roost.state.cell_database.disabled import move_words
 from roost.state.cell_database.host_work import SESSION, hosts_with_orders
 from roost.state.cell_database.reported import clean_reports
@@ -59,6 +59,13 @@ def moves_live(connection: Connection, node: str) -> bool:
     """Return whether guests of a node can move while they run."""
     row = connection.execute(_STORED, {"nodes": [node]}).one_or_none()
     return row is not None and report_of(row, "").stats.get(LIVE_MOVES) == YES
+
+
+@short_read
+def resizes_in_place(connection: Connection, node: str) -> bool:
+    """Return whether the driver of a node keeps two sizes of a guest."""
+    row = connection.execute(_STORED, {"nodes": [node]}).one_or_none()
+    return row is not None and report_of(row, "").stats.get(RESIZES_IN_PLACE) == YES
 
 
 @short_read

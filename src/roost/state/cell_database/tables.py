@@ -158,6 +158,8 @@ moves = sa.Table(
     sa.Column("to_host", NAME),
     # No filter evaluates that host. Empty in rows that earlier versions wrote.
     sa.Column("forced", sa.Boolean),
+    # The instance's own host may be the target. Empty in rows that earlier versions wrote.
+    sa.Column("in_place", sa.Boolean),
     sa.Column("confirms", sa.Boolean, nullable=False),
     sa.Column("at_source", sa.String(20), nullable=False),
     sa.Column("proof", BIG_TEXT),
