@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 
 from chaos.guests import Event
 
-SETTLED = {"active", "error"}
+SETTLED = {"active", "stopped", "lost", "shelved", "error"}
 """States in which nobody has work with an instance."""
+
+PLACED = {"active", "stopped", "lost"}
+"""Those in which it holds what it claims on a host."""
 
 
 class Wanted(NamedTuple):
@@ -42,7 +45,7 @@ class Books:
 
     ``requests`` by name. ``accepted``: the instances that a request was answered with. ``perhaps``: names of
     requests without an answer. ``deleted``: deletions that were answered, ``perhaps_deleted``: others.
-    ``wrong``: answers that nobody should ever get.
+    ``wrong``: answers that nobody should ever get. ``died``: hosts that have lost their power.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -52,6 +55,7 @@ class Books:
     deleted: set[str] = field(default_factory=set)
     perhaps_deleted: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
+    died: set[str] = field(default_factory=set)
     answers: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -101,8 +105,10 @@ def _of_users(books: Books, found: Found) -> list[str]:
             wrong.append(f"instance {uuid} is not settled: {each}")
         elif each["state"] == "error" and not each["reason"]:
             wrong.append(f"instance {uuid} is in error without a reason: {each}")
-        elif each["state"] == "active" and not (each["host"] and each["cell"]):
-            wrong.append(f"instance {uuid} runs nowhere: {each}")
+        elif each["state"] in PLACED and not (each["host"] and each["cell"]):
+            wrong.append(f"instance {uuid} is nowhere: {each}")
+        elif each["state"] == "lost" and each["host"] not in books.died:
+            wrong.append(f"instance {uuid} is lost on a host that never lost its power: {each}")
         if uuid not in books.accepted:
             of_requests[each["flavor"]] += 1
             if each["flavor"] not in books.perhaps:
@@ -140,7 +146,7 @@ def _of_claims(found: Found, books: Books) -> list[str]:
     for uuid, held in found.holdings.items():
         each = found.shown.get(uuid)
         expected: dict[str, dict[str, int]] = {}
-        if each is not None and each["state"] == "active":
+        if each is not None and each["state"] in PLACED:
             expected = {found.hosts[each["host"]]: books.requests[each["flavor"]].amounts}
         if held != expected:
             wrong.append(f"instance {uuid} holds {held}, not {expected}: {each}")

@@ -107,6 +107,11 @@ class Cloud:
                 assert not until.passed, f"{program} does not start: {program.text[-3000:]}"
                 time.sleep(0.1)
 
+    @property
+    def hosts(self) -> list[str]:
+        """The names of all hosts."""
+        return [host for program in self.programs for host in program.hosts]
+
     def heal(self) -> None:
         """Start whatever has ended."""
         for program in self.programs:
@@ -223,7 +228,7 @@ class Cloud:
             env = {**self._environment(), guests.SHAPE: self.shapes[next(iter(tokens))]}
             return subprocess.Popen(command, stdout=log, stderr=log, env=env)
 
-        self.programs.append(Program(name, self._logs / name, launch, turn))
+        self.programs.append(Program(name, self._logs / name, launch, turn, tokens))
 
     def _issue(self, cell: str, tokens: dict[str, str]) -> None:
         async def run() -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +69,18 @@ def states(shown: Collection[dict[str, Any]]) -> Counter[str]:
 
 
 def found(
-    http: httpx.Client, placement: str, shown: dict[str, dict[str, Any]], books: Books, guests: Path
+    http: httpx.Client,
+    placement: str,
+    shown: dict[str, dict[str, Any]],
+    books: Books,
+    guests: Path,
+    drawn: Mapping[str, str],
 ) -> Found:
-    """What there is at the end; ``guests`` is the folder of the hosts' files."""
+    """What there is at the end; ``guests`` is the folder of the hosts' files.
+
+    ``drawn``: the instances of consumers that were drawn when they were unshelved. What those hold, their
+    instances hold.
+    """
     providers = http.get(f"{placement}/resource_providers").json()["resource_providers"]
     holdings: dict[str, defaultdict[str, Counter[str]]] = {
         uuid: defaultdict(Counter) for uuid in {*shown, *books.accepted}
@@ -85,7 +94,8 @@ def found(
         if 404 in (allocated.status_code, answer.status_code):
             continue  # a card of a host that has just been reshaped to none
         for consumer, held in allocated.raise_for_status().json()["allocations"].items():
-            holdings.setdefault(consumer, defaultdict(Counter))[root].update(held["resources"])
+            of = holdings.setdefault(drawn.get(consumer, consumer), defaultdict(Counter))
+            of[root].update(held["resources"])
         usages = answer.raise_for_status().json()["usages"]
         used[root].update(usages)
         if "VGPU" in usages:

@@ -25,7 +25,7 @@ if TYPE_CHECKING or find_spec("roost.agent"):
         SimulatedHost,
         SimulatedProvider,
     )
-    from roost.agent.errors import BuildFailed
+    from roost.agent.errors import BuildFailed, NoSuchGuest
     from roost.agent.provider_tree import ProviderTree
     from roost.process.option_source import Source
 else:
@@ -39,12 +39,14 @@ else:
         SimulatedProvider,
     )
     from roost.compute.errors import BuildFailed
+
+    NoSuchGuest = BuildFailed
     from roost.compute.hardware import Hardware
     from roost.compute.provider_tree import ProviderTree
 
 STARTED = "started"
 STOPPED = "stopped"
-"""A move has stopped it; its disks are there."""
+"""It was stopped, or its host has lost its power; its disks are there."""
 ENDED = "ended"
 FOLDER = "ROOST_TEST_GUESTS"
 """The environment variable that names the folder of the files."""
@@ -108,6 +110,8 @@ class WitnessedDriver:
         """Nothing: the file says what runs."""
 
     async def prepare(self, instance: Instance) -> None:
+        # A stopped guest of an earlier attempt is replaced.
+        await self.destroy(instance.uuid)
         await asyncio.sleep(self._script.build_seconds)
         reason = self._script.failure(self._host.name, instance.uuid, instance.attempt)
         if reason is not None:
@@ -121,14 +125,22 @@ class WitnessedDriver:
     def keeps_disks(self) -> bool:
         return True
 
+    @property
+    def keeps_shelved(self) -> bool:
+        return True
+
     async def stop(self, instance: str) -> None:
         if instance not in self._stopped:
+            if instance not in self._running:
+                raise NoSuchGuest(f"there is no guest of instance {instance}")
             self._write(STOPPED, instance, self._running[instance])
             self._stopped[instance] = self._running.pop(instance)
 
     async def start_again(self, instance: Instance) -> None:
         if instance.uuid not in self._running:
-            self._write(STARTED, instance.uuid, self._stopped[instance.uuid])
+            if self._stopped.get(instance.uuid) != instance.attempt:
+                raise NoSuchGuest(f"there is no guest of attempt {instance.attempt} of {instance.uuid}")
+            self._write(STARTED, instance.uuid, instance.attempt)
             self._running[instance.uuid] = self._stopped.pop(instance.uuid)
 
     async def destroy(self, instance: str) -> None:
@@ -138,7 +150,22 @@ class WitnessedDriver:
                 self._write(ENDED, instance, attempt)
 
     def _write(self, event: str, instance: str, attempt: int) -> None:
-        os.write(self._file, f"{time.monotonic():.6f} {event} {instance} {attempt}\n".encode())
+        os.write(self._file, _line(event, instance, attempt))
+
+
+def power_off(folder: Path, host: str) -> None:
+    """Note that a host has lost its power: its guests are stopped. Its agent does not run."""
+    if not (there := events_of(folder, host)):
+        return
+    path = folder / host
+    # A line that the agent did not finish says nothing, and must not spoil the next one.
+    os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
+    with path.open("ab") as file:
+        file.writelines(_line(STOPPED, uuid, each.attempt) for uuid, each in running(there))
+
+
+def _line(event: str, instance: str, attempt: int) -> bytes:
+    return f"{time.monotonic():.6f} {event} {instance} {attempt}\n".encode()
 
 
 def events_of(folder: Path, host: str) -> list[Event]:

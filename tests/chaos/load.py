@@ -1,4 +1,4 @@
-"""Users: they ask for instances, look at them, move them, and delete them at any moment, over HTTP."""
+"""Users: they ask for instances, look at them, stop, shelve, move and delete them at any time, over HTTP."""
 
 import random
 import threading
@@ -13,24 +13,33 @@ from support.waiting import patience
 
 PAUSE_SECONDS = 0.2
 """Between a failure and the next act of a user."""
+POWER_WORDS = ("stop", "start", "start", "shelve", "unshelve", "unshelve")
 LOST = (502, 503, 504)
 """Answers that leave open whether the request was carried out."""
 
 
 class User:
-    """Does what its seed says: asks for instances until ``most`` are its own, deletes, moves, looks at some.
+    """Does what its seed says: asks for instances until ``most`` are its own, deletes, looks at some, …
 
-    ``urls``: of conductors, one of which it asks at a time. ``moves``: whether it moves instances.
+    ``urls``: of conductors, one of which it asks at a time. ``moves``: whether it moves instances. ``power``:
+    whether it stops, starts, shelves and unshelves them.
     """
 
     def __init__(
-        self, books: Books, name: str, urls: Sequence[str], most: int = 20, moves: bool = True
+        self,
+        books: Books,
+        name: str,
+        urls: Sequence[str],
+        most: int = 20,
+        *,
+        moves: bool = True,
+        power: bool = False,
     ) -> None:
         self._books = books
         self._name = name
         self._urls = urls
         self._most = most
-        self._weights = (5, 4, 2, 3, 3) if moves else (5, 4, 2, 0, 0)
+        self._weights = (5, 4, 2, *((3, 3) if moves else (0, 0)), 2 if power else 0)
         self._draw = random.Random(name)
         self._mine: list[str] = []
         self._moves: list[str] = []
@@ -39,7 +48,7 @@ class User:
     def run(self, http: httpx.Client, stop: threading.Event) -> None:
         """Act until told to stop."""
         while not stop.is_set():
-            acts = (self._ask, self._delete, self._look, self._move, self._settle)
+            acts = (self._ask, self._delete, self._look, self._move, self._settle, self._power)
             act = self._draw.choices(acts, self._weights)[0]
             try:
                 act(http, self._draw.choice(self._urls))
@@ -118,6 +127,13 @@ class User:
             move = self._moves.pop(self._draw.randrange(len(self._moves)))
             word = self._draw.choice(("confirm", "revert", "revert", "abort"))
             self._asked(http, "POST", f"{url}/v1/moves/{move}/{word}", 202, (*LOST, 404, 409))
+
+    def _power(self, http: httpx.Client, url: str) -> None:
+        """Stop or shelve an instance, or have it run again. It may not be in a state for that."""
+        if self._mine:
+            uuid, word = self._draw.choice(self._mine), self._draw.choice(POWER_WORDS)
+            body = {"json": {}} if word == "shelve" else {}
+            self._asked(http, "POST", f"{url}/v1/instances/{uuid}/{word}", 202, (*LOST, 404, 409), **body)
 
     def _asked(
         self, http: httpx.Client, method: str, url: str, good: int, lost: Sequence[int], **more: Any

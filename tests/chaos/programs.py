@@ -4,9 +4,12 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO, Protocol
+
+from support.waiting import Deadline
 
 
 class Running(Protocol):
@@ -23,7 +26,7 @@ class Running(Protocol):
 
 class Program:
     """A command that is to run. ``launch`` starts it with a file for its output; ``turn`` has it start
-    otherwise from then on, None where there is no other way.
+    otherwise from then on, None where there is no other way. ``hosts``: those whose agents it runs.
 
     Threads may use it: of a start and a kill at a time, one is after the other.
     """
@@ -34,10 +37,12 @@ class Program:
         log: Path,
         launch: Callable[[IO[bytes]], Running],
         turn: Callable[[], None] | None = None,
+        hosts: Collection[str] = (),
     ) -> None:
         self.name = name
         self.log = log
         self.turn = turn
+        self.hosts = tuple(hosts)
         self._launch = launch
         self._process: Running | None = None
         self._lock = threading.Lock()
@@ -66,6 +71,20 @@ class Program:
             if self._process is not None and self._process.poll() is None:
                 self._told = True
                 _send(self._process.pid, signal.SIGTERM)
+
+    def end_or_kill(self, seconds: float) -> None:
+        """Tell it to end, and kill it if it has not within some seconds."""
+        self.end()
+        until = Deadline(seconds)
+        while self.is_running and not until.passed:
+            time.sleep(0.05)
+        self.kill()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is there."""
+        with self._lock:
+            return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
         """End it and its workers with SIGKILL if it runs."""

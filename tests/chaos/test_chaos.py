@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,13 @@ from chaos.cloud import Cloud, cloud
 from chaos.finding import audited, ended_moves, found, settled, states
 from chaos.guests import all_events, overlaps
 from chaos.load import Load, User
+from chaos.operators import Operator
 from chaos.weather import Weather
 from roost.bench.server_process import ServerProcess
 from roost.cli.verification import verify_database
 from roost.process.option_source import Source
+from roost.state.api_database.consumers import find_consumers
+from roost.storage import Database
 from support.databases import Servers
 from support.seeds import nightly_seed
 from support.servers import Galera
@@ -55,8 +59,11 @@ def run(
     """
     books = Books()
     with cloud(folder, server, hosts=hosts, agents=agents, seed=seed) as made:
-        weather = Weather(seed, made.programs, made.network, server)
-        load = Load([User(books, f"{seed}.{number}", made.conductors) for number in range(users)], HEADERS)
+        operator = Operator(books, seed, made.conductors, made.hosts, made.guests, HEADERS)
+        weather = Weather(seed, made.programs, made.network, server, dead=operator.hear_of_dead)
+        load = Load(
+            [User(books, f"{seed}.{number}", made.conductors, power=True) for number in range(users)], HEADERS
+        )
 
         def is_enough() -> bool:
             return books.lifetimes > LEAST and sum(weather.done.values()) > LEAST
@@ -67,17 +74,38 @@ def run(
 
         weather.run(is_over)
         made.heal()
+        # On a busy machine hardly a move ends in bad weather.
+        moves = wait_for_moves(made, operator)
         load.end()
+        operator.end(SETTLE_SECONDS)
         wrong = [*check(made, books), *audit(made)]
-        story = "\n".join([*weather.story[-100:], str(weather.done), str(books.answers)])
+        operated = (
+            f"{operator.drains} drains; {len(books.died)} hosts died: {len(operator.evacuations)} evacuations"
+        )
+        story = "\n".join(
+            [*weather.story[-100:], str(weather.done), str(books.answers), str(moves), operated]
+        )
         assert not wrong, f"seed {seed}:\n{story}\n" + "\n".join(wrong[:50])
-        with httpx.Client(headers=HEADERS, timeout=patience(60)) as http:
-            moves = ended_moves(http, made.conductors[0])
-        is_moving = moves["done"] + moves["reverted"] > LEAST
-        assert is_enough() and is_moving, f"hardly anything happened, which tests nothing:\n{moves}\n{story}"
+        assert is_enough() and has_moved(moves, operator), f"hardly anything happened:\n{story}"
         # A program that cannot reach a database at its start may end with 2; it is started again.
         ended = {program.name: program.ended for program in made.programs if {*program.ended} - {2}}
         assert not ended, f"{ended}\n{made.logs[-10_000:]}"
+
+
+def has_moved(moves: Counter[str], operator: Operator) -> bool:
+    return moves["done"] + moves["reverted"] > LEAST and operator.drains > 0
+
+
+def wait_for_moves(made: Cloud, operator: Operator) -> Counter[str]:
+    """How many moves have ended in each state, once they are enough or it has taken long."""
+    until = Deadline(SETTLE_SECONDS)
+    with httpx.Client(headers=HEADERS, timeout=patience(60)) as http:
+        wait_until_ready(http, made)
+        while True:
+            moves = ended_moves(http, made.conductors[0])
+            if has_moved(moves, operator) or until.passed:
+                return moves
+            time.sleep(1.0)
 
 
 def check(made: Cloud, books: Books) -> list[str]:
@@ -101,10 +129,20 @@ def check(made: Cloud, books: Books) -> list[str]:
 def compared(http: httpx.Client, made: Cloud, shown: dict[str, dict[str, Any]], books: Books) -> list[str]:
     """What is wrong now; all well processes answer."""
     try:
-        there = found(http, made.placement, shown, books, made.guests)
+        drawn = asyncio.run(drawn_consumers(made, {*shown, *books.accepted}))
+        there = found(http, made.placement, shown, books, made.guests, drawn)
     except httpx.HTTPError as error:
         return [repr(error)]
     return differences(books, there, made.shapes)
+
+
+async def drawn_consumers(made: Cloud, instances: Collection[str]) -> dict[str, str]:
+    """The consumers that were drawn when some instances were unshelved, each with its instance."""
+    database = Database(made.api)
+    try:
+        return await database.read(find_consumers(tuple(instances)))
+    finally:
+        await database.close()
 
 
 def audit(made: Cloud) -> list[str]:

@@ -21,7 +21,8 @@ class Weather:
     """Does faults to programs, links and a database server, one after another, and undoes each in time.
 
     ``gap``: the mean seconds between two. ``lease``: seconds after which a process that is stopped may have
-    been replaced: some stay stopped for longer. ``most``: faults at a time.
+    been replaced: some stay stopped for longer. ``most``: faults at a time. ``dead``: told of hosts whose
+    agents have ended and that lose their power now, None: none does; told of none when they have it again.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Weather:
         gap: float = 0.5,
         lease: float = 8.0,
         most: int = 4,
+        dead: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
         self.story: list[str] = []
         self.done: Counter[str] = Counter()
@@ -42,6 +44,8 @@ class Weather:
         self._network = network
         self._server = server
         self._gap, self._lease, self._most = gap, lease, most
+        self._dead = dead
+        self._is_dark = False
         self._busy: set[object] = set()
         self._undoing: list[tuple[float, int, object, Undo]] = []
         self._numbers = itertools.count()
@@ -85,6 +89,7 @@ class Weather:
             (3, "stopped", self._pause),
             (1, "restarted", self._restart),
             (1, "reshaped", self._reshape),
+            (1, "without power", self._darken),
             (2, "cut", self._cut),
             (2, "held", self._hold),
             (1, "refused", self._refuse),
@@ -139,6 +144,30 @@ class Weather:
         program.kill()
         program.turn()
         return program, 0.0, program.start
+
+    def _darken(self) -> tuple[object, float, Undo] | None:
+        """Have hosts lose their power, one process of agents at a time.
+
+        Half of them are shut down in order, as by a power supply that tells: nobody has to wait until it is
+        certain that their agents are gone.
+        """
+        able = [each for each in self._programs if each.hosts and each not in self._busy]
+        if not able or self._dead is None or self._is_dark:
+            return None
+        program, dead = self._draw.choice(able), self._dead
+        if self._draw.random() < 0.5:
+            program.end_or_kill(self._lease)
+        else:
+            program.kill()
+        dead(program.hosts)
+        self._is_dark = True
+
+        def undo() -> None:
+            dead(())
+            self._is_dark = False
+            program.start()
+
+        return program, self._draw.uniform(1.0, 3.0) * self._lease, undo
 
     def _pause(self) -> tuple[object, float, Undo] | None:
         if (program := self._program()) is None:
