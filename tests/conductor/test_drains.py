@@ -279,11 +279,18 @@ def test_a_drain_with_moves_shows_its_progress_and_is_paused(tmp_path) -> None:
         assert len(await cell.read(read_all_moves())) == 1
         assert (await put(path, enabled=False)).is_success
         assert not (await progress(path))["move"], "said again without it, the drain is paused"
+        assert (await put(path, enabled=False, move=True, live=True)).is_success
+        assert (await progress(path))["live"]
+        assert (await put(path, enabled=False, move=True)).is_success
+        assert not (await progress(path))["live"]
+        assert (await put(path, enabled=False)).is_success
         assert (await put(f"{path}/nodes/{node}", enabled=False, move=True)).is_success
         assert (await progress(f"{path}/nodes/{node}"))["move"]
         name = cell.name
         for wrong in (path, f"/v1/cells/{name}"):
             assert (await put(wrong, enabled=True, move=True)).status_code == 400
+            assert (await put(wrong, enabled=False, live=True)).status_code == 400
+        assert (await put(f"/v1/cells/{name}", enabled=False, move=True, live=True)).status_code == 400
         assert (await client.get(f"{path}/nodes/other/drain", headers=ADMIN)).status_code == 404
         assert (await client.get(f"{path}/drain")).status_code == 403
 

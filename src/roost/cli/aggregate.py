@@ -11,6 +11,7 @@ from roost.cli.drain import (
     drain_by_moves,
     drain_options,
     exit_of_moves,
+    live_option,
     move_options,
     tell_progress,
 )
@@ -177,10 +178,18 @@ def remove(conductor: ServiceClient, name: str, nodes: tuple[str, ...], as_json:
 @click.argument("name", metavar="AGGREGATE")
 @drain_options
 @move_options
+@live_option
 @action_as_json
 @with_conductor
 def drain(
-    conductor: ServiceClient, name: str, reason: str, wait: bool, move: bool, pause: bool, as_json: bool
+    conductor: ServiceClient,
+    name: str,
+    reason: str,
+    wait: bool,
+    move: bool,
+    pause: bool,
+    live: bool,
+    as_json: bool,
 ) -> None:
     """Disable the hosts of an aggregate's nodes and move their instances to other hosts of their cells.
 
@@ -192,7 +201,7 @@ def drain(
     members = _found(conductor, name)["members"]
     hosts = sorted({each["host"] for each in members if each["host"] is not None})
     places = [DrainedPlace(f"/v1/hosts/{part_of_path(host)}", {}) for host in hosts]
-    shown = drain_by_moves(conductor, places, reason=reason, move=move, pause=pause, wait=wait)
+    shown = drain_by_moves(conductor, places, reason=reason, move=move, pause=pause, wait=wait, live=live)
     unknown = sorted(each["node"] for each in members if each["host"] is None)
     if as_json:
         print_json({"aggregate": name, "drains": shown, "unknown_nodes": unknown})

@@ -32,6 +32,15 @@ def move_options(command: F) -> F:
     return move(pause(no_progress(command)))
 
 
+def live_option(command: F) -> F:
+    """Add the option of a drain whose instances may move while they run."""
+    return click.option(
+        "--live",
+        is_flag=True,
+        help="With --move: while they run, if they can; others are stopped on the way.",
+    )(command)
+
+
 class DrainedPlace(NamedTuple):
     """A cell, a host or a node that is drained: its path in the API, and the query that names its cell."""
 
@@ -47,6 +56,7 @@ def drain_by_moves(
     move: bool,
     pause: bool,
     wait: bool,
+    live: bool = False,
 ) -> list[dict[str, Any]]:
     """Have instances moved away from places, or pause that; returns the progress of each place.
 
@@ -55,8 +65,12 @@ def drain_by_moves(
     """
     if pause and (move or wait):
         raise click.UsageError("--pause goes with neither --move nor --wait")
+    if live and not move:
+        raise click.UsageError("--live goes with --move only")
+    # A service of before does not know it.
+    body = {"enabled": False, "reason": reason, "move": move} | ({"live": True} if live else {})
     for place in places:
-        conductor.ask("PUT", place.path, {"enabled": False, "reason": reason, "move": move}, place.query)
+        conductor.ask("PUT", place.path, body, place.query)
     with progress("moving instances") as meter:
         while True:
             shown = [conductor.ask("GET", f"{each.path}/drain", query=each.query) for each in places]

@@ -14,6 +14,7 @@ from roost.cli.drain import (
     drain_by_moves,
     drain_options,
     exit_of_moves,
+    live_option,
     move_options,
     tell_left,
     tell_progress,
@@ -163,6 +164,7 @@ def disable(
 @of_cell
 @drain_options
 @move_options
+@live_option
 @action_as_json
 @with_conductor
 def drain(
@@ -173,20 +175,22 @@ def drain(
     wait: bool,
     move: bool,
     pause: bool,
+    live: bool,
     as_json: bool,
 ) -> None:
     """Disable a host and list the instances that are still there.
 
     Its users delete or rebuild them. With --move conductors move them to other hosts of the cell, a few at
     once ([conductor] moves_per_host), also after this command has ended. Those that cannot move are listed
-    with the reason, and tried again. Without --move an earlier --move is paused.
+    with the reason, and tried again. Without --move an earlier --move is paused. Each guest is stopped on the
+    way; with --live only if it cannot move while it runs.
 
     Exit status 1: instances are left. With --move and --wait: none of them can move.
     """
     path = f"/v1/hosts/{part_of_path(name)}"
-    if move or pause:
+    if move or pause or live:
         places = [DrainedPlace(path, {"cell": cell})]
-        shown = drain_by_moves(conductor, places, reason=reason, move=move, pause=pause, wait=wait)
+        shown = drain_by_moves(conductor, places, reason=reason, move=move, pause=pause, wait=wait, live=live)
         if as_json:
             print_json(shown[0])
         else:

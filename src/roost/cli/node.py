@@ -8,6 +8,7 @@ from roost.cli.drain import (
     drain_by_moves,
     drain_options,
     exit_of_moves,
+    live_option,
     move_options,
     tell_left,
     tell_progress,
@@ -80,6 +81,7 @@ def disable_node(
 @of_cell
 @drain_options
 @move_options
+@live_option
 @action_as_json
 @with_conductor
 def drain_node(
@@ -91,17 +93,18 @@ def drain_node(
     wait: bool,
     move: bool,
     pause: bool,
+    live: bool,
     as_json: bool,
 ) -> None:
     """Disable a node and list the instances that are still there.
 
-    Their users delete or rebuild them. --move and --pause: as of roost host drain.
+    Their users delete or rebuild them. --move, --pause and --live: as of roost host drain.
 
     Exit status 1: instances are left. With --move and --wait: none of them can move.
     """
-    if move or pause:
+    if move or pause or live:
         places = [DrainedPlace(_path_of_node(name, node), {"cell": cell})]
-        shown = drain_by_moves(conductor, places, reason=reason, move=move, pause=pause, wait=wait)
+        shown = drain_by_moves(conductor, places, reason=reason, move=move, pause=pause, wait=wait, live=live)
         if as_json:
             print_json(shown[0])
         else:

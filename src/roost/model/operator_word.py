@@ -19,7 +19,7 @@ class Subject(NamedTuple):
 class SaidWord(msgspec.Struct, frozen=True):
     """The word on a subject. ``enabled``: it may have new instances. ``at``: seconds since the epoch.
 
-    ``moves``: the instances on a disabled subject are moved away.
+    ``moves``: the instances on a disabled subject are moved away. ``live``: while they run, if they can.
     """
 
     subject: Subject
@@ -27,3 +27,4 @@ class SaidWord(msgspec.Struct, frozen=True):
     reason: str | None
     at: float
     moves: bool = False
+    live: bool = False

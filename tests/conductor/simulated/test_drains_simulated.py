@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.model.instance import ACTIVE
+from roost.model.instance import ACTIVE, STOPPED
 from roost.model.move import DONE, FAILED_MOVE, REQUESTED
 from roost.model.operator_word import SaidWord, Subject
 from roost.state.api_database.drains import find_drain_word, read_open_drains
@@ -51,9 +51,9 @@ class Drained(Scripted):
             self.asked.append((process.name, message.options["uuid"]))
         return 0.0
 
-    def say(self, moves: bool, enabled: bool = False, host: str = HOST) -> None:
+    def say(self, moves: bool, enabled: bool = False, host: str = HOST, *, live: bool = False) -> None:
         """An operator drains a host, pauses its drain, or enables it."""
-        word = SaidWord(Subject("c1", host), enabled, "fan", self.loop.now, moves)
+        word = SaidWord(Subject("c1", host), enabled, "fan", self.loop.now, moves, live)
         self.network.databases["api"].run(say_words((word,), None), True)
 
     def progress(self, host: str = HOST) -> DrainProgress:
@@ -103,6 +103,35 @@ def test_a_drained_host_is_emptied_within_the_limits_and_no_move_is_asked_for_tw
             cloud.wait(20.0)
             assert cloud.read("api", read_open_drains()) == []
             cloud.finish()
+
+
+def test_instances_of_a_live_drain_move_while_they_run_if_they_can() -> None:
+    with cloud_of_a_full_host(4) as cloud:
+        cloud.wait(30.0)  # The hosts have reported that their guests can move.
+        cloud.stop("instance0")
+        cloud.wait_for("instance0", STOPPED)
+        cloud.say(moves=True, live=True)
+        cloud.wait_until_left(0)
+        moves = sorted(cloud.moves("c1").values(), key=lambda each: each.began, reverse=True)
+        assert {each.instance: each.kind for each in moves} == {
+            "instance0": "migrate",
+            **dict.fromkeys(("instance1", "instance2", "instance3"), "live_migrate"),
+        }, "the first move of each"
+        cloud.finish()
+
+
+def test_an_instance_whose_live_migration_fails_is_stopped_on_the_way() -> None:
+    with cloud_of_a_full_host(1) as cloud:
+        cloud.wait(30.0)
+        # Each host that it could go to while it runs fails once.
+        for attempt in (2, 3, 4):
+            cloud.fail("instance0", attempt)
+        cloud.say(moves=True, live=True)
+        cloud.wait_until_left(0)
+        first, *others = sorted(cloud.moves("c1").values(), key=lambda each: each.began)
+        assert (first.kind, first.state) == ("live_migrate", FAILED_MOVE)
+        assert {each.kind for each in others} == {"migrate"} and others[-1].state == DONE
+        cloud.finish()
 
 
 def test_a_host_of_fifty_instances_is_empty_within_the_time_that_its_slowest_moves_take() -> None:

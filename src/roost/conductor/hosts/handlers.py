@@ -97,12 +97,19 @@ async def show_host(service: HostService, req: Request, resp: Response, host: st
 async def change_host(service: HostService, req: Request, resp: Response, host: str) -> ShownHost:
     """Enable a host, or disable it: it gets no new instances, and those that are there stay.
 
-    With `move` they are moved to other hosts of the cell: `GET /v1/hosts/{host}/drain` shows how far.
+    With `move` they are moved to other hosts of the cell, with `live` while they run if they can:
+    `GET /v1/hosts/{host}/drain` shows how far.
     """
     query: HostQuery = req.query
     change: Enabling = req.body
     located = await service.hosts.enable(
-        host, change.enabled, change.reason, query.cell, requester_of(req), moves=change.move
+        host,
+        change.enabled,
+        change.reason,
+        query.cell,
+        requester_of(req),
+        moves=change.move,
+        live=change.live,
     )
     return _shown(service, located)
 
@@ -176,7 +183,14 @@ async def change_node(service: HostService, req: Request, resp: Response, host: 
     query: HostQuery = req.query
     change: Enabling = req.body
     changed = await service.hosts.enable_node(
-        host, node, change.enabled, change.reason, query.cell, requester_of(req), moves=change.move
+        host,
+        node,
+        change.enabled,
+        change.reason,
+        query.cell,
+        requester_of(req),
+        moves=change.move,
+        live=change.live,
     )
     return _node(changed)
 
@@ -244,6 +258,8 @@ async def change_cell(service: HostService, req: Request, resp: Response, name: 
     With `move` they are moved to hosts of other cells: `GET /v1/cells/{name}/drain` shows how far.
     """
     change: Enabling = req.body
+    if change.live:
+        raise BadRequest("guests that go to other cells are stopped on the way: live is for hosts and nodes")
     if change.move:
         check_feature(service.watch, CELL_MOVES)
     by = requester_of(req)
@@ -269,6 +285,7 @@ def _drain(
         node=subject.node or None,
         enabled=word.enabled,
         move=word.moves,
+        live=word.live,
         left=progress.left,
         moving=progress.moving,
         moved=progress.moved,

@@ -96,15 +96,16 @@ class HostRegistry:
         by: Requester | None = None,
         *,
         moves: bool = False,
+        live: bool = False,
     ) -> Located:
         """Enable or disable a host for new instances. Raises as `HostLookup.find`.
 
         The word counts when this returns: see `roost.conductor.words`. ``by``: the requester. ``moves``: the
-        instances of a disabled host are moved away, else they stay.
+        instances of a disabled host are moved away, else they stay. ``live``: while they run, if they can.
         """
         located = await self.lookup.find(host, cell)
         self.lookup.cell(located.cell)
-        await self._words.say(Subject(located.cell, host), enabled, reason, by, moves)
+        await self._words.say(Subject(located.cell, host), enabled, reason, by, moves, live)
         return await self.lookup.as_said(located)
 
     async def progress(
@@ -201,8 +202,9 @@ class HostRegistry:
         by: Requester | None = None,
         *,
         moves: bool = False,
+        live: bool = False,
     ) -> CellNode:
-        """Enable or disable a node for new instances. ``moves``: as of `enable`.
+        """Enable or disable a node for new instances. ``moves``, ``live``: as of `enable`.
 
         Raises `NoSuchNode`, and as `HostLookup.find`. Raises `CellUnavailable`: its cell cannot be asked, and
         the node is not found elsewhere.
@@ -217,7 +219,7 @@ class HostRegistry:
         if found is None:
             raise NoSuchNode(f"host {host!r} has no node {node!r}")
         subject = Subject(name, host, node)
-        await self._words.say(subject, enabled, reason, by, moves)
+        await self._words.say(subject, enabled, reason, by, moves, live)
         return found.as_said((await self._words.store.of_hosts((host,)))[subject])
 
     async def remove_node(self, host: str, node: str, cell: str | None = None) -> tuple[str, list[Provider]]:

@@ -52,16 +52,20 @@ class Enabling(msgspec.Struct, forbid_unknown_fields=True):
     """The body that enables or disables a host, a node or a cell. A disabled one gets no new instances.
 
     With `move` the instances on a disabled host or node are moved to other hosts of the cell. Without it, a
-    drain with moves is paused: moves that are under way go on.
+    drain with moves is paused: moves that are under way go on. With `live` those that can are moved while
+    they run; the others, and those whose live migration has failed, are stopped on the way.
     """
 
     enabled: bool
     reason: Annotated[str, Meta(max_length=MAX_EVIDENCE)] | None = None
     move: bool = False
+    live: bool = False
 
     def __post_init__(self) -> None:
         if self.enabled and self.move:
             raise ValueError("instances are moved away from what is disabled: move needs enabled false")
+        if self.live and not self.move:
+            raise ValueError("live says how instances are moved: it needs move true")
 
 
 class ShownStaying(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,6 +85,7 @@ class ShownDrain(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The progress of a drain of a host or node, or of a whole cell. `host` is null of a cell.
 
     `enabled`: it has new instances, and is not drained. `move`: its instances are moved away, else they stay.
+    `live`: while they run, if they can.
     `left`: instances that are there; moves that have not ended count. `moving`: moves that are under way.
     `moved`: moves from there that are done since it was disabled. `stuck`: instances that cannot move.
     `waiting`: the others. `staying`: the instances that cannot move, and those that are built or deleted,
@@ -93,6 +98,7 @@ class ShownDrain(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     node: str | None
     enabled: bool
     move: bool
+    live: bool
     left: int
     moving: int
     moved: int

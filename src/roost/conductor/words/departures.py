@@ -5,6 +5,9 @@ the number of its tries, so that they ask for the same move, which begins once. 
 failed is asked again, after pauses that grow. They are measured by this process's own clock, and begin anew
 with it.
 
+A drain may have guests move while they run. Those that cannot, and those whose first move has failed, are
+stopped on the way.
+
 A drain of a maintenance has planned targets. The first move of an instance asks for its target; after a
 refusal there the scheduler chooses.
 """
@@ -14,11 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from roost.conductor.backoff import Backoff
 from roost.model.departure import Departure
 from roost.model.instance import Requester
-from roost.model.move import ENDED, MoveRefused
+from roost.model.move import ENDED, LIVE, Move, MoveKind, MoveRefused
 from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES, Feature
+from roost.model.service_version import LIVE as LIVE_MOVES
 from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.drains import MovingDrain, read_moving_drains
@@ -109,6 +115,7 @@ async def empty_subjects(
                 times,
                 attached=knows(ATTACHED_MOVES),
                 across=knows(CELL_MOVES),
+                live=knows(LIVE_MOVES),
             )
         except StorageError as error:
             context.log("drains are moved later", {"error": one_line(error)}, "debug")
@@ -123,11 +130,12 @@ async def ask_for_moves(
     *,
     attached: bool = True,
     across: bool = True,
+    live: bool = True,
 ) -> bool:
     """Ask for as many moves as may begin now; returns whether moves from drained hosts are under way.
 
     ``attached``: whether instances with ports or accelerators may move. ``across``: whether instances may
-    move to other cells, as those of a drained cell do.
+    move to other cells, as those of a drained cell do. ``live``: whether any may move while they run.
 
     Raises: `StorageError` of the API database.
     """
@@ -138,6 +146,7 @@ async def ask_for_moves(
     by_cell: dict[str, list[MovingDrain]] = {}
     for drain in drains:
         if drain.subject.cell in cells and (across or drain.subject.host):
+            drain = msgspec.structs.replace(drain, live=drain.live and live)
             by_cell.setdefault(drain.subject.cell, []).append(drain)
     asked = [_ask_in(context, cell, of, limits, times, attached) for cell, of in by_cell.items()]
     return any(await context.together(asked))
@@ -196,21 +205,28 @@ async def _ask(
 
     Raises `StorageError`.
     """
+    targets = times.targets.get(drain.version, {})
     of_drain = "/".join((*drain.subject, str(drain.version)))
     by = Requester("drain", "", f"req-{uuid.uuid5(OF_DRAINS, of_drain)}")
     of_try = f"{of_drain}/{departure.instance}/{departure.attempt}/{departure.tries}"
-    begin = begin_move(
-        uuid=str(uuid.uuid5(OF_DRAINS, of_try)),
-        instance=departure.instance,
-        kind="migrate",
-        by=by,
-        at=context.clock(),
-        to_host=times.targets.get(drain.version, {}).get(departure.instance) if not departure.tries else None,
-        attached=attached,
-        # Its own cell takes nothing.
-        across=not drain.subject.host,
-    )
-    asked = await context.write(database, begin)
+    # A guest that has not arrived while it ran is stopped on the way the next time.
+    kinds: tuple[MoveKind, ...] = (LIVE, "migrate") if drain.live and not departure.tries else ("migrate",)
+    asked: Move | MoveRefused | None = None
+    for kind in kinds:
+        begin = begin_move(
+            uuid=str(uuid.uuid5(OF_DRAINS, of_try)),
+            instance=departure.instance,
+            kind=kind,
+            by=by,
+            at=context.clock(),
+            to_host=None if departure.tries else targets.get(departure.instance),
+            attached=attached,
+            # Its own cell takes nothing.
+            across=not drain.subject.host,
+        )
+        asked = await context.write(database, begin)
+        if not isinstance(asked, MoveRefused):
+            break
     if isinstance(asked, MoveRefused):
         times.refuse(departure, context.monotonic())
         return False

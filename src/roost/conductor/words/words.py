@@ -100,12 +100,14 @@ class Words:
         reason: str | None = None,
         by: Requester | None = None,
         moves: bool = False,
+        live: bool = False,
     ) -> None:
         """Enable or disable a subject. The flags of its cell follow when that answers.
 
-        ``by``: requester. ``moves``: instances on a disabled subject are moved away.
+        ``by``: requester. ``moves``: instances on a disabled subject are moved away. ``live``: while they
+        run, if they can.
         """
-        word = SaidWord(subject, enabled, reason, self._clock(), moves)
+        word = SaidWord(subject, enabled, reason, self._clock(), moves, live)
         await self.store.say([word], by)
         await self.follow_up([word])
 

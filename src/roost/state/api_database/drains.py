@@ -60,28 +60,34 @@ def read_open_drains(connection: Connection) -> list[Drain]:
 
 
 class MovingDrain(msgspec.Struct, frozen=True):
-    """A drain whose instances are moved away, of the word with a ``version``."""
+    """A drain whose instances are moved away, of the word with a ``version``.
+
+    ``live``: they are moved while they run, if they can.
+    """
 
     subject: Subject
     version: int
+    live: bool = False
 
 
 @short_read
 def read_moving_drains(connection: Connection) -> list[MovingDrain]:
     """Return the drains that have not ended and whose instances are moved away, in order of their words."""
     rows = connection.execute(_MOVING)
-    return [MovingDrain(Subject(row.cell, row.host, row.node), row.version) for row in rows]
+    return [MovingDrain(Subject(row.cell, row.host, row.node), row.version, is_live(row)) for row in rows]
 
 
 class DrainWord(msgspec.Struct, frozen=True):
     """The word on a subject, as far as it is about its drain.
 
-    ``moves``: its instances are moved away. ``since``: when it was disabled, in seconds since the epoch.
+    ``moves``: its instances are moved away. ``live``: while they run, if they can. ``since``: when it was
+    disabled, in seconds since the epoch.
     """
 
     enabled: bool = True
     moves: bool = False
     since: float = 0.0
+    live: bool = False
 
 
 @short_read
@@ -90,12 +96,17 @@ def find_drain_word(connection: Connection, subject: Subject) -> DrainWord:
     row = connection.execute(sa.select(operator_words).where(_of(subject))).one_or_none()
     if row is None or row.enabled:
         return DrainWord()
-    return DrainWord(False, is_moving(row), row.at if row.since is None else row.since)
+    return DrainWord(False, is_moving(row), row.at if row.since is None else row.since, is_live(row))
 
 
 def is_moving(row: sa.Row[tuple[object, ...]]) -> bool:
     """Return whether the word of a row says that the instances of its subject are moved away."""
     return not row.enabled and row.moves_version == row.version
+
+
+def is_live(row: sa.Row[tuple[object, ...]]) -> bool:
+    """Return whether the word of a row says that they are moved while they run, if they can."""
+    return is_moving(row) and row.live_version == row.version
 
 
 @transaction

@@ -16,7 +16,7 @@ from roost.state.api_database.aggregates.store import (
     read_changes,
     read_version,
 )
-from roost.state.api_database.drains import end_early, is_moving
+from roost.state.api_database.drains import end_early, is_live, is_moving
 from roost.state.api_database.event_types import CloudEvent, EventKind
 from roost.state.api_database.events import append_events
 from roost.state.api_database.tables import SCHEMA, operator_words
@@ -119,6 +119,7 @@ def say_words(connection: Connection, words: tuple[SaidWord, ...], by: Requester
             "at": word.at,
             "version": version,
             "moves_version": version if word.moves and not word.enabled else None,
+            "live_version": version if word.moves and word.live and not word.enabled else None,
         }
         this = [column == part for column, part in zip(_SUBJECT, word.subject, strict=True)]
         before = connection.execute(sa.select(operator_words).where(*this)).one_or_none()
@@ -162,4 +163,4 @@ def withdraw_words(
 
 def _word(row: sa.Row[tuple[object, ...]]) -> SaidWord:
     subject = Subject(row.cell, row.host, row.node)
-    return SaidWord(subject, row.enabled, row.reason, row.at, is_moving(row))
+    return SaidWord(subject, row.enabled, row.reason, row.at, is_moving(row), is_live(row))

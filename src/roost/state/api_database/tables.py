@@ -239,6 +239,8 @@ operator_words = sa.Table(
     sa.Column("drain_version", sa.BigInteger),
     # The version of the word if it says that instances are moved away. Another version: an earlier word did.
     sa.Column("moves_version", sa.BigInteger),
+    # The same, if it says that they are moved while they run where that is possible.
+    sa.Column("live_version", sa.BigInteger),
     # Since when it is disabled without a break, in seconds since the epoch. None: an earlier version said it.
     sa.Column("since", sa.Double),
     sa.Index("operator_words_by_version", "version"),
