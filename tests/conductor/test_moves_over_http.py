@@ -10,14 +10,17 @@ from oslo_policy.policy import RuleDefault
 from roost.conductor.agent_endpoint.sessions import OpenSession, free_all_sessions
 from roost.conductor.http import default_rules
 from roost.conductor.moves.operations import MOVE_RULES
+from roost.model.fence import Fence
 from roost.model.instance import AttemptKey, BuildResult, PowerResult
 from roost.model.move import CLEANING, PREPARING, REQUESTED, SWITCHED, UNDOING, MoveKind
 from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import start_counting, stop_counting
 from roost.state.cell_database import move_reports, power
 from roost.state.cell_database.building import ended_attempts_of
-from roost.state.cell_database.host_work import hosts_with_orders
+from roost.state.cell_database.host_work import SESSION, hosts_with_orders
 from roost.state.cell_database.moves import begin_move
+from roost.state.cell_database.silent_hosts import SilentHost, note_dead
+from roost.state.leases import leases_of_kind, vacate_leases
 from roost.storage import Database, DatabaseUnavailable, OutcomeUnknown
 from roost.web.auth.rules import PolicyRules
 from roost.web.policy import PROJECT_WRITER
@@ -455,6 +458,43 @@ def test_all_instances_of_a_dead_host_are_evacuated_by_one_word(tmp_path) -> Non
     playing(tmp_path, play)
 
 
+def test_a_host_shows_its_fence_and_what_was_said_of_its_silence(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        source = (await cloud.shown())["host"]
+        fence = Fence(60.0, 20.0, guarded=True)
+        await cloud.tell(_opening(source, fence))
+        shown = (await cloud.ask("GET", f"/v1/hosts/{source}")).json()
+        assert shown["fence"] == {"seconds": 60.0, "stop_seconds": 20.0, "guarded": True}
+        assert shown["silence"] is None
+        [session] = await cloud.tell(leases_of_kind(SESSION))
+        await cloud.tell(vacate_leases([session]))
+        row = SilentHost(
+            host=source,
+            epoch=session.epoch + 1,
+            counter=session.counter,
+            state="dead",
+            kind="fence",
+            words="fenced by its agent after 60 s of silence",
+            conductor="conductor/here",
+            at=NOW,
+        )
+        assert await cloud.tell(note_dead(row)) is True
+        silence = (await cloud.ask("GET", f"/v1/hosts/{source}")).json()["silence"]
+        assert silence == {
+            "state": "dead",
+            "reason": row.words,
+            "proof": "fence",
+            "by": "conductor/here",
+            "judged_at": NOW,
+        }
+
+    playing(tmp_path, play)
+
+
+def _opening(host: str, fence: Fence) -> OpenSession:
+    return OpenSession(host=host, nonce="n", previous=(), service_version=9, at=NOW, fence=fence)
+
+
 def test_an_instance_is_evacuated_with_evidence_once_its_host_is_silent(tmp_path) -> None:
     async def play(cloud: Cloud) -> None:
         path, source = f"/v1/instances/{cloud.instance}/evacuate", (await cloud.shown())["host"]
@@ -470,7 +510,9 @@ def test_an_instance_is_evacuated_with_evidence_once_its_host_is_silent(tmp_path
         answer = await cloud.ask("POST", path, {"evidence": "it burns"})
         assert answer.status_code == 202, answer.text
         move = answer.json()
-        assert (move["kind"], move["evidence"]) == ("evacuate", "it burns")
+        assert (move["kind"], move["evidence"], move["proof"]) == ("evacuate", "it burns", "operator")
+        assert move["proved_by"] == move["user_id"]
+        assert move["proved_at"] is not None
         assert (await cloud.shown())["state"] == "lost"
         await cloud.now.step()
         begun = await cloud.move(move["uuid"])

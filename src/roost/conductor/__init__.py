@@ -39,6 +39,7 @@ The API:
     request_check      the check of a request before it is accepted
     neighbours         ports and device profiles that a request names
     history/           histories of instances
+    evacuation/        hosts that are proved to be dead and evacuated by themselves
     events/            events of the cloud
     hosts/             cells and hosts, added, disabled, moved and removed by operators
     words/             operators' words: what is disabled, and why

@@ -20,6 +20,8 @@ Requests and instances
     device_profiles    names of device profiles and of their request groups
     idempotency        idempotency keys and stored answers
     instance           instances, build requests, build results, faults
+    departure          an instance that is to leave its host
+    fence              fences of agents, and the silence after which they count
     move               moves of instances, and the table of their states
     crossings          moves to other cells: how the two halves go on together
 

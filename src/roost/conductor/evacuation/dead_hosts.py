@@ -58,7 +58,7 @@ OF_EVACUATIONS = uuid.UUID("0d1b6d0e-3f5b-4c1f-8d6e-0b6f2a7c9e41")
 
 
 class _Cell:
-    """What one conductor has observed of a cell, and what it has under way there."""
+    """The observations of one conductor of a cell, and the commands that it has under way there."""
 
     def __init__(self) -> None:
         self.silence = CellSilence()
@@ -86,10 +86,16 @@ class DeadHosts:
     ) -> None:
         """Look at the hosts of the cells that answer, for ever. ``knows``: whether all processes know a
         feature."""
+        waits = False
         while True:
             if knows(FENCES):
+                waits = False
                 await self.look(context, cells(), attached=knows(ATTACHED_MOVES))
             else:
+                if not waits:
+                    values = {"service_version": FENCES.since}
+                    context.log("no host is evacuated by itself before all processes can", values, "warning")
+                waits = True
                 self._cells.clear()
             await context.sleep(LOOK_SECONDS)
 

@@ -1,4 +1,4 @@
-"""What is to be done about a silent host: the proof that it is dead, or why there is none."""
+"""The judgement of a silent host: the proof that it is dead, or why there is none."""
 
 from typing import Literal, NamedTuple
 
@@ -19,7 +19,7 @@ UNGUARDED = (
 
 
 class Judgement(NamedTuple):
-    """What is to be done about a host.
+    """The next step with a silent host.
 
     ``act``: wait; say that nothing proves its death; take it for dead by the fence of its agent; have a
     command power it off. ``words``: the evidence, or why there is none.

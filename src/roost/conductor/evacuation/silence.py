@@ -1,4 +1,4 @@
-"""How long each host of a cell was silent, as one conductor has observed it by its own monotonic clock."""
+"""The silence of each host of a cell, as one conductor observes it by its own monotonic clock."""
 
 from collections.abc import Sequence
 

@@ -70,7 +70,7 @@ class SilentHost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outlook(msgspec.Struct, frozen=True):
-    """What a cell knows of hosts that are silent.
+    """The knowledge of a cell about hosts that are silent.
 
     ``told``: the fences that their agents have told. ``leaving``: of hosts with instances that can be
     evacuated, these. ``known``: all rows of silent hosts of the cell.
