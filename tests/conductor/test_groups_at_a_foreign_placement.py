@@ -51,7 +51,7 @@ def test_requests_at_the_same_moment_keep_to_their_group(
                 gateway = HttpGateway(
                     placement,
                     HostPools(cloud.table()),
-                    groups.members,
+                    groups.consumers,
                     sleep=lambda _: asyncio.sleep(0.001),
                 )
                 scheduler = Scheduler(gateway, Kept(), clock=lambda: NOW)

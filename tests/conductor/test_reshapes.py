@@ -29,6 +29,22 @@ async def reshaped(world: Hosts, driver: SimulatedDriver) -> None:
         pass
 
 
+def test_the_claim_of_an_instance_that_was_unshelved_moves_and_its_row_follows(tmp_path: Path) -> None:
+    """The agent knows the instance, and placement another consumer of it."""
+
+    async def run() -> None:
+        async with hosts(tmp_path) as world:
+            await reshaped(world, described(FLAT))
+            await put(world, "one", consumer="drawn", VCPU=2, MEMORY_MB=64)
+            await reshaped(world, described({"VGPU": Inventory(8)}, numa0=NUMA, numa1=NUMA))
+            assert await held(world, "drawn") == {"a-numa0": {"VCPU": 2, "MEMORY_MB": 64}}
+            assert await follows(world, "one")
+            assert await world.placement.allocations_of("one") is None
+            assert await world.cell.read(read_reshape_marks()) == []
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     ("driver", "one", "two"),
     [

@@ -35,10 +35,11 @@ async def put(
     generation: int | None = 1,
     state: str = ACTIVE,
     assignment: Assignment | None = None,
+    consumer: str = "",
     **resources: int,
 ) -> None:
-    """Put an instance on host a, with its claim on the root."""
-    await claimed(world, uuid, assignment=assignment, **resources)
+    """Put an instance on host a, with its claim on the root. ``consumer``: its own uuid if empty."""
+    await claimed(world, consumer or uuid, assignment=assignment, **resources)
     selection = Selection(
         "a",
         ROOT,
@@ -50,7 +51,7 @@ async def put(
         ordinal=1,
         generation=generation,
     )
-    new = replace(instance(uuid), node=ROOT, state=state, selection=selection)
+    new = replace(instance(uuid), node=ROOT, state=state, selection=selection, consumer=consumer or uuid)
     await world.cell.write(AddInstances((new,), NOW))
 
 
@@ -88,8 +89,8 @@ async def held(world: Hosts, uuid: str) -> dict[str, dict[str, int]]:
 
 async def follows(world: Hosts, uuid: str) -> bool:
     """Whether the row of an instance has what placement has."""
-    there = await world.placement.allocations_of(uuid)
     row = (await world.cell.read(find_instances((uuid,))))[uuid]
+    there = await world.placement.allocations_of(row.consumer)
     assert there is not None and row.selection is not None
     selection = row.selection
     return (selection.allocations, selection.generation) == (there.allocations, there.consumer.generation)

@@ -404,6 +404,45 @@ def test_a_port_follows_its_instance_when_the_guest_starts_on_the_target(tmp_pat
     run(tmp_path, test)
 
 
+def test_a_port_of_a_shelved_instance_stays_with_its_address_and_is_bound_to_no_host(tmp_path: Path) -> None:
+    async def test(app: NeighbourApp) -> None:
+        source, target, first, _, port = await _moving(app, tmp_path)
+        [before] = await app.ports()
+        await source.driver.destroy_with_ports("i", "unbound")
+        [there] = await app.ports()
+        assert (there["id"], there["binding:host_id"], there["device_id"]) == (port, "", "i")
+        assert there["fixed_ips"] == before["fixed_ips"]
+        # The next agent of the host finds nothing to take from it.
+        await Host(app, "a", tmp_path).driver.recover([])
+        assert [each["id"] for each in await app.ports()] == [port]
+
+        asked = first.spec.requested_networks if first.spec is not None else ()
+        again = wanted(*asked, host="b", attempt=2)
+        target.guests.fails = True
+        with pytest.raises(BuildFailed, match="no room"):
+            await target.driver.prepare(again)
+        await target.driver.destroy_with_ports("i", "unbound")
+        with pytest.raises(BuildFailed, match="a later attempt has port"):
+            await source.driver.prepare(first)
+        await target.driver.prepare(msgspec.structs.replace(again, attempt=3))
+        [there] = await app.ports()
+        assert (there["id"], there["binding:host_id"]) == (port, "b")
+
+    run(tmp_path, test)
+
+
+def test_a_host_that_never_had_a_shelved_instance_deletes_its_ports(tmp_path: Path) -> None:
+    async def test(app: NeighbourApp) -> None:
+        source, target, _, _, port = await _moving(app, tmp_path)
+        await source.driver.destroy_with_ports("i", "unbound")
+        await target.driver.destroy_with_ports("i", "all")
+        assert [each["id"] for each in await app.ports()] == [port]
+        await target.driver.destroy_with_ports("i", "every")
+        assert await app.ports() == []
+
+    run(tmp_path, test)
+
+
 def test_a_guest_that_is_started_again_has_its_port_back_and_a_late_attempt_does_not_take_it(
     tmp_path: Path,
 ) -> None:

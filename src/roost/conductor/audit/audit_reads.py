@@ -171,7 +171,8 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
         of = drawn.get(uuid, uuid)
         rows = {name: cell.instances[of] for name, cell in found.items() if of in cell.instances}
         consumer = uuid
-        if not finding.subject.startswith("consumer "):
+        # A finding on a consumer that the instance had before is about what that holds, and nothing else.
+        if uuid == of and not finding.subject.startswith("consumer "):
             consumer = next((row.consumer for row in rows.values()), uuid)
         held = claims.get(consumer)
         concerned = {row.node for row in rows.values() if row.node is not None}
