@@ -215,6 +215,7 @@ def test_one_that_no_host_takes_stays_shelved_with_the_reason(tmp_path) -> None:
         last = (await cloud.told())[-1]
         assert (last["kind"], last["result"]) == ("unshelve", "error")
         assert last["reason"].startswith("No valid host was found")
+        assert (await cloud.told(**TOKEN))[-1]["reason"] == "No valid host was found."
 
     playing(tmp_path, play)
 
@@ -232,6 +233,8 @@ def test_a_host_that_cannot_build_it_is_followed_by_the_next_and_in_the_end_it_i
         assert len(hosts) > 1 and len(set(hosts)) == len(hosts)
         assert (shown["state"], shown["host"], shown["claim"]) == ("shelved", None, None)
         assert "the disk is not there" in shown["reason"]
+        seen = (await cloud.told(**TOKEN))[-1]
+        assert seen["result"] == "error" and seen["reason"] == "No host could build the instance."
         assert await cloud.held((await cloud.row()).consumer) is None
         first = (await cloud.row()).consumer
         assert (await cloud.say("unshelve")).json()["state"] == "unshelving"

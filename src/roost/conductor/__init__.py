@@ -13,6 +13,7 @@ The conductor of one cell:
     cell_work          the queue: takes failed builds to alternates, frees the claims of destroyed instances
     owned_work         the work that one conductor owns, and the pauses after work that failed
     failed_instance    request spec, claim and reasons of an instance whose build failed
+    shelved_instance   the host that is looked for when an instance is unshelved
     announced_work     the address at which other processes announce work for it
     time_limits        the end of builds that no host confirms, and of deletions on hosts that do not answer
 

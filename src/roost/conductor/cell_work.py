@@ -15,7 +15,7 @@ from roost.conductor.context import CellConductorContext
 from roost.conductor.failed_instance import all_reasons, claimed_by, follow_claim, placed_by, spec_of
 from roost.conductor.moves.queue import MoveQueue
 from roost.conductor.owned_work import OwnedWork
-from roost.conductor.unshelving import select_host
+from roost.conductor.shelved_instance import select_host
 from roost.ledger import LedgerError
 from roost.model.instance import (
     ABANDONED,

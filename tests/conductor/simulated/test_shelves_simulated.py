@@ -293,6 +293,7 @@ def an_instance_is_unshelved(faults, seed):
         cloud.unshelve(ONE)
         cloud.wait_for(ONE, ACTIVE)
         cloud.finish()
+        cloud.check_emptied()
 
 
 def test_a_consumer_that_was_emptied_never_holds_anything_again():

@@ -521,8 +521,8 @@ class World:
         known = self.accepted | self.doubtful | self.deleted
         names = {row.consumer: uuid for uuid, row in rows.items()}
         consumers = {names.get(each, each): held for each, held in self.placement.consumers().items()}
-        again = self.placement.consumers().keys() & {*self.placement.emptied} & names.keys()
-        promise(not again, f"consumers that were emptied hold something again: {again}")
+        if self.kind.shelves:
+            self.check_emptied()
         for uuid in known - rows.keys():
             gone = uuid in self.deleted or uuid in self.doubtful
             promise(gone, f"{uuid} is forgotten")
@@ -539,6 +539,11 @@ class World:
             strange = host.guests.keys() - known - {hosts.FOREIGN}
             promise(not strange, f"guests without an instance on {host.name}: {strange}")
             self._check_providers(host)
+
+    def check_emptied(self) -> None:
+        """Check that no consumer holds anything after it was emptied. Raises: `BrokenPromise`."""
+        again = self.placement.consumers().keys() & {*self.placement.emptied}
+        promise(not again, f"consumers that were emptied hold something again: {again}")
 
     def _check_moves(self, rows: dict[str, Instance]) -> dict[str, Move]:
         """Check that moves have ended, or wait for a word; returns those that wait.

@@ -136,7 +136,7 @@ def _history(history: InstanceHistory) -> InstanceHistory:
 
 def _action(action: InstanceAction, project_id: str) -> InstanceAction:
     reason = None
-    if action.kind == "create" and action.result == "error":
+    if action.kind in ("create", "unshelve") and action.result == "error":
         refused = [each.reason for each in action.events if each.name == "schedule" and each.reason]
         built = any(each.name == "build" for each in action.events)
         reason = refused[-1] if refused else BUILD_FAILED if built else NO_VALID_HOST

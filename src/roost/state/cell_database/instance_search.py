@@ -11,6 +11,7 @@ from roost.model.instance import (
     FAILED,
     ON_ITS_HOST,
     UNSETTLED,
+    UNSHELVING,
     BuildAttempt,
     Instance,
 )
@@ -161,7 +162,9 @@ _OF_CELL = sa.union_all(
     sa.select(_NUMBER).select_from(moves).where(*OF_HALVES),
 )
 _MOVING = sa.union_all(
-    sa.select(sa.func.min(instances.c.changed_at)).where(instances.c.state == FAILED),
+    sa.select(sa.func.min(instances.c.changed_at)).where(
+        one_of_constants(instances.c.state, (FAILED, UNSHELVING))
+    ),
     sa.select(sa.func.min(moves.c.changed_at)).where(
         one_of_constants(moves.c.state, (REQUESTED, SEEKING, SENDING, RETRYING))
     ),

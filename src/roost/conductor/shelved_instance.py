@@ -1,4 +1,4 @@
-"""The unshelving of an instance: a new selection for a new consumer, in its own cell.
+"""A shelved instance that is to run again: a new selection for a new consumer, in its own cell.
 
 As with a move, a cell's conductor asks its scheduler, which may know the hosts of this cell alone. The disks
 of the instance are where the hosts of its cell find them.
