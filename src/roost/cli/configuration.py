@@ -23,7 +23,7 @@ _DECIDES: Set[str] = {
     "accelerators", "api_database", "compute", "failure_domain_weigher", "filter_scheduler",
     "fragmentation_weigher", "metrics", "pci", "records", "scheduler", "workarounds",
 }  # fmt: skip
-_CONDUCTS: Set[str] = {"conductor", "cyborg", "neutron", "scheduler_service"}
+_CONDUCTS: Set[str] = {"conductor", "cyborg", "maintenance", "neutron", "scheduler_service"}
 _CELLS: Set[str] = {CELL0, section_of("NAME")}
 _DRIVERS: Set[str] = {"libvirt", "redfish", "simulated"}
 
@@ -96,6 +96,7 @@ SYSTEM_GROUPS = {
     "conductor": "roost.server.options:ConductingOptions",
     "dashboard": "roost.dashboard.options:DashboardOptions",
     "libvirt": "roost.agent.drivers.libvirt.options:LibvirtOptions",
+    "maintenance": "roost.conductor.maintenance.hook:MaintenanceOptions",
     "neighbours": "roost.server.neighbours.options:NeighbourOptions",
     "nova_bridge": "roost.nova.options:BridgeOptions",
     "records": "roost.records.backend:RecordOptions",

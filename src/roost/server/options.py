@@ -161,6 +161,8 @@ class ConductingOptions(SchedulingOptions, frozen=True, kw_only=True, group="con
     def shown(self) -> dict[str, object]:
         conf = self.source.open()
         groups = options_of_group(ConductingOptions)
+        if self.cell is None:
+            groups |= options_of_group(MaintenanceOptions)
         if self.cell is not None:
             groups |= cell_options(section_of(self.cell))
         self.source.register(conf, groups)

@@ -42,7 +42,7 @@ from roost.scheduler.maintenance.plan import MaintenancePlan
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.maintenance_rows import HostInWave, hosts_in_state, read_wave
 from roost.state.api_database.maintenance_waves import (
-    Owned,
+    MaintenanceOwner,
     begin_call,
     begin_wave,
     empty_again,
@@ -190,7 +190,7 @@ async def _carry(
     context: SuperConductorContext, work: Maintenances, maintenance: Maintenance, wave: Sequence[HostInWave]
 ) -> None:
     """Take a maintenance one step on."""
-    owned = Owned(maintenance.uuid, work.tenure.holder, maintenance.owner_epoch)
+    owned = MaintenanceOwner(maintenance.uuid, work.tenure.holder, maintenance.owner_epoch)
     step = _Step(context, work, maintenance, owned)
     try:
         await step.take(wave)
@@ -205,7 +205,11 @@ class _Step:
     """One look at a maintenance, of which the methods are parts."""
 
     def __init__(
-        self, context: SuperConductorContext, work: Maintenances, maintenance: Maintenance, owned: Owned
+        self,
+        context: SuperConductorContext,
+        work: Maintenances,
+        maintenance: Maintenance,
+        owned: MaintenanceOwner,
     ) -> None:
         self._context = context
         self._work = work

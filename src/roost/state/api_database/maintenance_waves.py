@@ -57,7 +57,7 @@ from roost.state.leases import holders
 from roost.storage import in_batches, short_read, transaction
 
 
-class Owned(msgspec.Struct, frozen=True):
+class MaintenanceOwner(msgspec.Struct, frozen=True):
     """The ownership of a maintenance, as each write of its owner names it."""
 
     uuid: str
@@ -94,7 +94,7 @@ def owned_maintenances(connection: Connection, owner: str) -> list[Maintenance]:
 
 @transaction
 def begin_wave(
-    connection: Connection, owned: Owned, targets: Mapping[str, Mapping[str, str]], at: float
+    connection: Connection, owned: MaintenanceOwner, targets: Mapping[str, Mapping[str, str]], at: float
 ) -> Maintenance | None:
     """Begin a wave: its hosts are disabled, and their instances move. None: it cannot begin now.
 
@@ -132,7 +132,9 @@ def begin_wave(
 
 
 @transaction
-def note_announced(connection: Connection, owned: Owned, hosts: tuple[str, ...], at: float) -> bool | None:
+def note_announced(
+    connection: Connection, owned: MaintenanceOwner, hosts: tuple[str, ...], at: float
+) -> bool | None:
     """Note that the words which disable hosts are announced: no further instance is put there."""
     if _hold(connection, owned) is None:
         return None
@@ -143,7 +145,9 @@ def note_announced(connection: Connection, owned: Owned, hosts: tuple[str, ...],
 
 
 @transaction
-def note_empty(connection: Connection, owned: Owned, hosts: tuple[str, ...], at: float) -> bool | None:
+def note_empty(
+    connection: Connection, owned: MaintenanceOwner, hosts: tuple[str, ...], at: float
+) -> bool | None:
     """Note that hosts are empty, if their drains have ended, so that the work on them may begin."""
     if _hold(connection, owned) is None:
         return None
@@ -154,7 +158,7 @@ def note_empty(connection: Connection, owned: Owned, hosts: tuple[str, ...], at:
 
 
 @transaction
-def empty_again(connection: Connection, owned: Owned, host: str, at: float) -> bool | None:
+def empty_again(connection: Connection, owned: MaintenanceOwner, host: str, at: float) -> bool | None:
     """Note that a host may have instances again: an operator has enabled it for a time."""
     there = None if _hold(connection, owned) is None else read_host_in_wave(connection, owned.uuid, host)
     if there is None or there.row.state != IN_WORK or there.empty:
@@ -164,7 +168,7 @@ def empty_again(connection: Connection, owned: Owned, host: str, at: float) -> b
 
 
 @transaction
-def begin_call(connection: Connection, owned: Owned, host: str) -> int | None:
+def begin_call(connection: Connection, owned: MaintenanceOwner, host: str) -> int | None:
     """Begin a call of the hook for a host that is empty; returns its number, from 1. None: none may begin."""
     held = _hold(connection, owned)
     there = None if held is None else read_host_in_wave(connection, owned.uuid, host)
@@ -178,7 +182,7 @@ def begin_call(connection: Connection, owned: Owned, host: str) -> int | None:
 
 @transaction
 def end_call(
-    connection: Connection, owned: Owned, host: str, result: HookResult, tries: int, at: float
+    connection: Connection, owned: MaintenanceOwner, host: str, result: HookResult, tries: int, at: float
 ) -> MaintainedHost | None:
     """Note the end of a call of the hook. Returns the host as it is then.
 
@@ -202,7 +206,9 @@ def end_call(
 
 
 @transaction
-def return_host(connection: Connection, owned: Owned, host: str, reason: str, at: float) -> bool | None:
+def return_host(
+    connection: Connection, owned: MaintenanceOwner, host: str, reason: str, at: float
+) -> bool | None:
     """Leave a host of the wave out, and give it back. The maintenance pauses, unless it keeps going."""
     held = _hold(connection, owned)
     if held is None:
@@ -212,7 +218,7 @@ def return_host(connection: Connection, owned: Owned, host: str, reason: str, at
 
 @transaction
 def note_returned(
-    connection: Connection, owned: Owned, hosts: tuple[str, ...], at: float
+    connection: Connection, owned: MaintenanceOwner, hosts: tuple[str, ...], at: float
 ) -> list[HostState] | None:
     """Note that the words by which hosts are given back are announced; returns the states of the hosts."""
     held = _hold(connection, owned)
@@ -227,7 +233,9 @@ def note_returned(
 
 
 @transaction
-def leave_out(connection: Connection, owned: Owned, reasons: Mapping[str, str], at: float) -> int | None:
+def leave_out(
+    connection: Connection, owned: MaintenanceOwner, reasons: Mapping[str, str], at: float
+) -> int | None:
     """Leave hosts out that wait for their wave. Returns their number. ``reasons``: by host."""
     held = _hold(connection, owned)
     if held is None:
@@ -247,7 +255,7 @@ def leave_out(connection: Connection, owned: Owned, reasons: Mapping[str, str], 
 
 @transaction
 def note_reason(
-    connection: Connection, owned: Owned, reason: str, at: float, *, pauses: bool
+    connection: Connection, owned: MaintenanceOwner, reason: str, at: float, *, pauses: bool
 ) -> Maintenance | None:
     """Note why the next wave does not begin. ``pauses``: the maintenance pauses."""
     held = _hold(connection, owned)
@@ -261,7 +269,7 @@ def note_reason(
 
 
 @transaction
-def end_maintenance(connection: Connection, owned: Owned, at: float) -> Maintenance | None:
+def end_maintenance(connection: Connection, owned: MaintenanceOwner, at: float) -> Maintenance | None:
     """Let a maintenance end of which nothing is left to do; None: there is something left."""
     held = _hold(connection, owned)
     if held is None or read_wave(owned.uuid)(connection):
@@ -277,7 +285,7 @@ def end_maintenance(connection: Connection, owned: Owned, at: float) -> Maintena
     return enter(connection, held, end, at, None, detail=detail)
 
 
-def _hold(connection: Connection, owned: Owned) -> Maintenance | None:
+def _hold(connection: Connection, owned: MaintenanceOwner) -> Maintenance | None:
     """Return the maintenance, locked; None: another process owns it."""
     held = hold_maintenance(connection, owned.uuid)
     if held is None or (held.owner, held.owner_epoch) != (owned.owner, owned.epoch):
