@@ -37,6 +37,7 @@ ASKED: dict[str, tuple[str, Any, Any]] = {
         {"cell": "cell1", "hosts": ["newer"]},
     ),
     "/v1/hosts/{host}/token": ("/v1/hosts/a/token", None, None),
+    "/v1/maintenances": ("/v1/maintenances", {"hosts": ["a"]}, {"hosts": ["b"]}),
 }
 """A request of each operation that creates something, and another body of it."""
 

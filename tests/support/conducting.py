@@ -91,6 +91,7 @@ class Conductors:
             self.placement,
             cells,
             backoff=BACKOFF,
+            words=self.words,
             # Nothing renews it in tests, which take longer than its usual seconds on a busy machine.
             times=LeaseTimes(lease=600.0),
             clock=lambda: NOW,

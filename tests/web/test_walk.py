@@ -99,6 +99,7 @@ CREATES_NOTHING = {
     "/v1/instances/{uuid}/give-up": "an instance is ended once: the same word again is a conflict",
     "/v1/moves": "a move is confirmed, reverted or aborted once: the same word again changes nothing",
     "/v1/maintenances/plan": "reads",
+    "/v1/maintenances/{uuid}": "it is paused, resumed or cancelled: the same word again changes nothing",
     "/v1/nova/external": "reads",
     "/v1/scheduler/check": "reads",
     "/v1/scheduler/explain": "reads",
