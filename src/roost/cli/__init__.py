@@ -20,8 +20,8 @@ Commands that call services:
 
 host, node, cell, drain, aggregate            hosts, their nodes, cells, drains of them, host aggregates
 instance, instance_moves, move, server_group  instances, their moves, server groups
-maintenance                                   plans that empty many hosts in few groups
 instance_power                                 instances stopped, started, rebuilt, shelved
+maintenance, maintenance_runs                 plans that empty many hosts in few groups; they are carried out
 ask                                           requests to the scheduler for hosts
 service, events, audit                        processes, events, the audit of conductors
 status/, top/, fleet_map/                     problems of a cloud, a running service, the map of hosts
@@ -43,6 +43,6 @@ configuration, nova_configuration             options of configuration files, th
 databases, record_sources                     the databases and records that commands read
 output, tables, progress                      printed results, tables as text, progress
 instance_history, move_steps                  histories of instances as text, steps of moves
-instance_names                                instances by their names
+instance_names, host_selection                instances by their names, the hosts that a command is about
 reasons_text, bars                            reasons of refusals as text, shares as bars
 """

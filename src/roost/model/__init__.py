@@ -13,6 +13,7 @@ Compute nodes
     node_event         changes of the node table, as the node journal stores them
     aggregate          host aggregates
     operator_word      operators' words: cells, hosts and nodes enabled or disabled
+    maintenance        maintenances of many hosts, and the states of their hosts
     assignment         CPUs, pages and PCI devices of a node that one consumer holds
 
 Requests and instances

@@ -44,7 +44,7 @@ def test_the_examples_of_placement_work(tmp_path: Path) -> None:
 
 
 def test_the_examples_of_conductors_work(tmp_path: Path) -> None:
-    assert len(OF_CONDUCTORS) == 15
+    assert len(OF_CONDUCTORS) == 16
     with RoostUp(tmp_path / "data") as server:
         server.wait_until_up()
         run(OF_CONDUCTORS, f"127.0.0.1:{server.port}")

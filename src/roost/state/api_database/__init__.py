@@ -9,6 +9,9 @@ crossings                   moves from one cell to another that are under way
 host_mappings, node_names   the cell of each host, and the owner of the name of each node
 aggregates/, server_groups  host aggregates with zones, server groups
 operator_words, drains      words of operators on what is disabled, and how far it is emptied
+maintenances                maintenances of many hosts: begun, paused, resumed and cancelled by operators
+maintenance_waves           what the owner of a maintenance writes
+maintenance_rows            the rows of maintenances and their hosts, and reads of them
 node_journal                the events of the schedulers' node tables
 events, event_types         the log of events of the cloud
 past                        instances that have ended, and claims that may be made after their end
