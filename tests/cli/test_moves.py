@@ -199,3 +199,48 @@ def test_a_request_that_is_sent_again_begins_one_move(up: RoostUp, run: Run, ins
         assert (again.json(), again.headers["idempotent-replayed"]) == (first.json(), "true")
         moves = client.get("/v1/moves", params={"instance": instance}).json()["moves"]
         assert [each["uuid"] for each in moves] == [first.json()["uuid"]]
+
+
+def test_a_maintenance_is_started_paused_resumed_and_ended_by_hand(run: Run, instance: str) -> None:
+    host = read(run("instance", "show", instance, "--json"))["host"]
+    begun = read(run("maintenance", "start", host, "--no-reserve", "--json"))["maintenance"]
+    assert (begun["state"], begun["left"]) == ("running", 1)
+    again = run("maintenance", "start", host)
+    assert again.returncode == 1 and f"is in maintenance {begun['uuid']}" in again.stderr
+    paused = run("maintenance", "pause")
+    assert paused.returncode == 0 and "paused, wave" in paused.stdout, paused.stderr
+    assert read(run("maintenance", "start", "--json"))["maintenance"]["state"] == "running"
+
+    def in_work() -> bool:
+        return read(run("maintenance", "status", "--json"))["maintenance"]["hosts"] == {"in-work": 1}
+
+    wait_for(in_work)
+    shown = run("maintenance", "status")
+    assert shown.returncode == 0 and host in shown.stdout and "waits for" in shown.stdout, shown.stdout
+    done = run("maintenance", "done", host)
+    assert done.returncode == 0 and f"host {host} is given back; 1 host is left" in done.stdout
+    over = read(run("maintenance", "status", begun["uuid"], "--wait", "--json"))["maintenance"]
+    assert (over["state"], over["hosts"], over["wave"]) == ("done", {"returned": 1}, 1)
+    assert read(run("instance", "show", instance, "--json"))["host"] != host
+
+
+def test_a_maintenance_that_is_cancelled_names_the_hosts_that_it_left_out(run: Run, instance: str) -> None:
+    host = read(run("instance", "show", instance, "--json"))["host"]
+    read(run("maintenance", "start", host, "--no-reserve", "--json"))
+    wait_for(lambda: read(run("maintenance", "status", "--json"))["maintenance"]["wave"] == 1)
+    cancelled = run("maintenance", "cancel", "--wait")
+    assert cancelled.returncode == 0 and "the maintenance was cancelled" in cancelled.stdout
+    assert run("maintenance", "status").returncode == 1
+
+
+def test_words_on_maintenances_that_there_are_not_are_refused(run: Run) -> None:
+    for command, said in (
+        (("pause",), "no maintenance is under way"),
+        (("cancel",), "no maintenance is under way"),
+        (("start",), "no maintenance is under way"),
+        (("start", "--keep-going"), "no hosts are selected"),
+        (("start", "host-0001", "--maintenance", "one"), "it goes with no hosts"),
+        (("done", "host-0001"), "is in no maintenance that is under way"),
+    ):
+        refused = run("maintenance", *command)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr

@@ -14,7 +14,6 @@ from roost.cli.progress import no_progress, progress
 from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
 
 PATH: Final = "/v1/maintenances"
-_UNDER_WAY: Final = ("running", "paused", "cancelling")
 _SHOWN: Final = "disabling,emptying,in-work,returning,left-out"
 """The states of hosts that are shown one by one."""
 
@@ -108,7 +107,8 @@ def done(conductor: ServiceClient, host: str, as_json: bool) -> None:
     if as_json:
         print_json(shown)
     else:
-        note(f"host {host} is given back; {shown['left']} hosts are left")
+        left = "1 host is left" if shown["left"] == 1 else f"{shown['left']} hosts are left"
+        note(f"host {host} is given back; {left}")
 
 
 @click.command(epilog="Example: roost maintenance status --wait")
@@ -167,7 +167,7 @@ def _word(conductor: ServiceClient, uuid: str, verb: str) -> dict[str, Any]:
 def _tell(conductor: ServiceClient, found: dict[str, Any], wait: bool, as_json: bool) -> None:
     """Print a maintenance with its hosts; with ``wait`` once it has ended or is paused.
 
-    Then the exit status is 1 if it has not ended as it was asked to.
+    Then the exit status is 1 if it is paused, or has left hosts out though nobody has cancelled it.
     """
     path = f"{PATH}/{found['uuid']}"
     if wait:
@@ -181,7 +181,11 @@ def _tell(conductor: ServiceClient, found: dict[str, Any], wait: bool, as_json: 
         print_json({"maintenance": found, "hosts": hosts})
     else:
         _print(found, hosts)
-    if wait and (found["state"] == "paused" or found["hosts"].get("left-out")):
+    if (
+        wait
+        and found["state"] != "cancelled"
+        and (found["state"] == "paused" or found["hosts"].get("left-out"))
+    ):
         raise SystemExit(1)
 
 

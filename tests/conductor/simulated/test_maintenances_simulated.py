@@ -4,7 +4,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 import pytest
+import sqlalchemy as sa
 
 from roost.conductor.maintenance.hook import HookCall, MaintenanceOptions
 from roost.conductor.maintenance.waves import ENABLED_MEANWHILE, NOT_MOVED, Maintenances, carry_maintenances
@@ -27,7 +29,8 @@ from roost.model.maintenance import (
 from roost.model.move import DONE as DONE_MOVE
 from roost.model.move import FAILED_MOVE
 from roost.model.operator_word import SaidWord, Subject
-from roost.state.api_database.maintenance_rows import find_maintenance, list_hosts
+from roost.state.api_database.drains import ENDED
+from roost.state.api_database.maintenance_rows import find_maintenance, list_hosts, read_wave
 from roost.state.api_database.maintenance_waves import (
     begin_call,
     begin_wave,
@@ -45,6 +48,7 @@ from roost.state.api_database.maintenances import (
     resume_maintenance,
 )
 from roost.state.api_database.operator_words import say_words
+from roost.state.api_database.tables import operator_words
 from roost.state.cell_database.move_limits import MoveLimits
 from support.clouds import spec
 from support.simulation.cloud_world import PAUSES, Accept
@@ -62,6 +66,8 @@ from support.simulation.network import BrokenPromise
 from support.simulation.process import SCHEDULER, Process, RemoteService
 from support.simulation.scripted import Scripted
 from support.simulation.weather import CALM
+from support.simulation.world import Faults
+from support.works import is_of
 
 UUID = "maintenance"
 BY = Requester("operator", "admins", "req-maintenance")
@@ -261,6 +267,30 @@ def test_two_owners_never_run_a_wave_both(step: Any) -> None:
         assert cloud.maintenance.owner_epoch > 1
         check_once(cloud)
         cloud.check_ended()
+
+
+class WithoutDrains(msgspec.Struct, frozen=True):
+    """A work before which all drains are said to have ended, whatever is left."""
+
+    work: Any
+
+    def __call__(self, connection: sa.Connection) -> Any:
+        values = {"drain": ENDED, "drain_version": operator_words.c.version}
+        connection.execute(sa.update(operator_words).values(values))
+        return self.work(connection)
+
+
+def _no_drains(_: str, work: Any) -> Any:
+    return WithoutDrains(work) if is_of(work, note_empty) or is_of(work, read_wave) else work
+
+
+def test_a_hook_that_is_called_before_the_host_is_empty_is_found() -> None:
+    with (
+        pytest.raises(BrokenPromise, match="the hook is called for"),
+        full_cloud(faults=Faults(_no_drains)) as cloud,
+    ):
+        cloud.begin()
+        cloud.wait_for_state(DONE, PAUSED)
 
 
 def test_the_hook_is_called_again_when_the_process_that_called_it_dies() -> None:
