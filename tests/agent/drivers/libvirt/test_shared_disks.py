@@ -142,6 +142,29 @@ def test_a_deletion_removes_the_disk_whoever_runs_the_guest_and_twice_is_no_erro
     asyncio.run(run())
 
 
+def test_a_shelved_instance_has_its_disk_while_no_host_has_a_guest_of_it(hosts: Hosts) -> None:
+    async def run() -> None:
+        disk = await built_and_written(hosts)
+        assert await DriverService(hosts.a).keeps_shelved()
+        await DriverService(hosts.a).destroy("i")
+        assert (hosts.a.guests(), has_written(disk)) == ({}, True)
+        again = attempt(2, finds=True)
+        await hosts.b.prepare(again)
+        await hosts.b.destroy("i")
+        assert has_written(disk)
+        await hosts.b.prepare(again)
+        await hosts.b.start(again)
+        assert (hosts.b.guests(), has_written(disk)) == ({"i": 2}, True)
+        # It is shelved again, and deleted by a host that had no guest of it for long.
+        await hosts.b.destroy("i")
+        service = DriverService(hosts.a)
+        await service.destroy("i")
+        await service.remove_disks("i")
+        assert not (hosts.folder / "roost-i").exists()
+
+    asyncio.run(run())
+
+
 def test_two_folders_that_are_not_the_same_lose_nothing(hosts: Hosts, tmp_path: Path) -> None:
     async def run() -> None:
         disk = await built_and_written(hosts)
@@ -169,6 +192,7 @@ def test_the_hosts_of_one_folder_tell_one_store_and_a_folder_without_an_id_none(
     other.mkdir()
     assert hosts.driver("b", other).disk_store is None
     assert not hosts.driver("b", other).keeps_disks
+    assert not hosts.driver("b", other).keeps_shelved
     give_id(other)
     first = folder_id(other)
     give_id(other)
