@@ -270,7 +270,7 @@ def test_a_guest_that_is_not_to_start_is_prepared_and_left_stopped(
     machine: Machine, context: DrivenContext, work: AgentWorkload
 ) -> None:
     wanted = msgspec.structs.replace(instance("j", attempt=2), starts=False)
-    machine.prepare = lambda each: machine.stopped.update({each.uuid: each.attempt})  # type: ignore[method-assign]
+    machine.prepare = lambda each, beside=None: machine.stopped.update({each.uuid: each.attempt})  # type: ignore[method-assign]
     context.answers.append(True)
     do(work, context, Build(wanted, 60.0), 1)
     assert (machine.calls, machine.running, machine.stopped) == (["prepare", "stop"], {"i": 1}, {"j": 2})
