@@ -462,11 +462,12 @@ def test_a_host_shows_its_fence_and_what_was_said_of_its_silence(tmp_path) -> No
     async def play(cloud: Cloud) -> None:
         source = (await cloud.shown())["host"]
         fence = Fence(60.0, 20.0, guarded=True)
+        await cloud.tell(free_all_sessions())
         await cloud.tell(_opening(source, fence))
         shown = (await cloud.ask("GET", f"/v1/hosts/{source}")).json()
         assert shown["fence"] == {"seconds": 60.0, "stop_seconds": 20.0, "guarded": True}
         assert shown["silence"] is None
-        [session] = await cloud.tell(leases_of_kind(SESSION))
+        session = next(each for each in await cloud.tell(leases_of_kind(SESSION)) if each.host == source)
         await cloud.tell(vacate_leases([session]))
         row = SilentHost(
             host=source,
