@@ -154,7 +154,7 @@ def test_every_command_that_has_a_result_has_its_forms() -> None:
     without = {"agent", "cell-conductor", "completion", "conductor", "man", "neighbours", "scheduler"}
     without |= {"dashboard", "serve", "up"}
     # They print no result, but a file or a sentence.
-    silent = {"all", "peer-setup", "render", "sample", "clean", "release", "revoke"}
+    silent = {"all", "peer-setup", "power-off", "render", "sample", "clean", "release", "revoke"}
 
     def leaves(command: click.Command) -> list[click.Command]:
         if not isinstance(command, click.Group):

@@ -111,6 +111,9 @@ def described_move(text: str) -> DescribedMove:
         began_at=1.0,
         changed_at=1.0,
         steps=[ShownMoveStep("switched", 1.0, text, text)],
+        proof="operator",
+        proved_by=text,
+        proved_at=1.0,
     )
 
 

@@ -65,6 +65,8 @@ def test_markers_that_no_page_has_are_told() -> None:
         "/v1/hosts": "string",
         "/v1/events": "string",
         "/v1/moves": "string",
+        "/v1/maintenances": "string",
+        "/v1/maintenances/{uuid}/hosts": "string",
     }
 
 

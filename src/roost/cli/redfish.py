@@ -9,6 +9,7 @@ import msgspec
 from roost.agent.drivers.redfish.errors import RedfishError
 from roost.agent.drivers.redfish.words import NodeOrder, NodeStatus, read_statuses, send_order
 from roost.cli.command_group import CommandGroup
+from roost.cli.numbers import Number
 from roost.cli.output import as_json, print_json, print_table
 from roost.model.errors import OperatorError
 
@@ -82,7 +83,11 @@ def release(state_dir: Path, node: str) -> None:
     help="The file of machines and their BMCs, as that of [redfish] nodes.",
 )
 @click.option(
-    "--seconds", type=float, default=40.0, show_default=True, help="It must be off within this time."
+    "--seconds",
+    type=Number(0, min_open=True),
+    default=40.0,
+    show_default=True,
+    help="It must be off within this time.",
 )
 @click.argument("name", metavar="MACHINE")
 def power_off(file: Path, seconds: float, name: str) -> None:

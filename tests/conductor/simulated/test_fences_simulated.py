@@ -379,11 +379,21 @@ def test_no_guest_runs_twice_in_any_schedule_with_fences(kind):
         drawn.append(Drawn(kind, seed))
         return drawn[-1]
 
+    def is_enough():
+        proofs = {each for world in drawn for each in world.proofs}
+        return (
+            {"fence", "command"} <= proofs
+            and any(world.evacuated for world in drawn)
+            and any(world.restarted for world in drawn)
+        )
+
     simulate(make, range(SCHEDULES), kind)
-    proofs = {each for world in drawn for each in world.proofs}
-    assert {"fence", "command"} <= proofs
-    assert any(world.evacuated for world in drawn)
-    assert any(world.restarted for world in drawn)
+    # Whether enough happens in the first ones is a matter of luck, which each change of a message changes.
+    for seed in range(SCHEDULES, 4 * SCHEDULES):
+        if is_enough():
+            break
+        simulate(make, [seed], kind)
+    assert is_enough()
 
 
 @pytest.mark.nightly

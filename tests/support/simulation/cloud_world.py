@@ -24,6 +24,7 @@ from roost.conductor.words.departures import empty_subjects
 from roost.conductor.words.drains import watch_drains
 from roost.model.instance import ASSIGNED, ERROR, STARTING, BuildRequest, ChangeRefused, Instance, Requester
 from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
+from roost.model.service_version import ATTACHMENTS
 from roost.model.spec import Flavor
 from roost.process.context import Context
 from roost.state.api_database.audit import LEASE, read_audit_state, read_findings, read_repairs
@@ -504,7 +505,8 @@ class CloudWorld(World):
         uuids = tuple(f"instance{next(self._numbers)}" for _ in range(random.choice((1, 1, 2))))
         request = BuildRequest(
             request_id=f"request{number}",
-            spec=spec(1),
+            # The cell keeps a shelved instance's port only if it knows that there is one.
+            spec=spec(1, needs_version=ATTACHMENTS.since if self.kind.shelves else 0),
             instances=uuids,
             min_count=random.choice((1, len(uuids))),
         )
