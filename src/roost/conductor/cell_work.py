@@ -248,9 +248,9 @@ async def _stay_shelved(
 
 async def _shelve(context: CellConductorContext, work: CellQueue, offloaded: Sequence[Instance]) -> None:
     """Free the claims of instances whose guests are gone, then put them on the shelf."""
-    uuids = tuple(each.uuid for each in await free(context, offloaded))
-    await context.write(work.database, put_on_shelf(uuids, context.clock()))
-    work.drop(uuids)
+    freed = {each.uuid: each.consumer for each in await free(context, offloaded)}
+    await context.write(work.database, put_on_shelf(freed, context.clock()))
+    work.drop([*freed])
 
 
 async def _give_up(
@@ -299,7 +299,7 @@ async def _end_in_error(
         msgspec.structs.replace(each, move=None) if each.uuid in arriving else each for each in abandoned
     ]
     uuids = tuple(each.uuid for each in await free(context, alone))
-    shelved = tuple(each.uuid for each in alone if each.shelf is not None and each.uuid in uuids)
+    shelved = {each.uuid: each.consumer for each in alone if each.shelf is not None and each.uuid in uuids}
     await context.write(work.database, put_in_error(uuids, context.clock()))
     if shelved:
         await context.write(work.database, put_on_shelf(shelved, context.clock()))

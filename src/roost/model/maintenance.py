@@ -97,6 +97,7 @@ class EarlierWord(msgspec.Struct, frozen=True):
     enabled: bool
     reason: str | None = None
     moves: bool = False
+    live: bool = False
 
 
 class MaintainedHost(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,8 @@ from roost.conductor.evacuation.judgement import UNGUARDED as UNGUARDED_FENCE
 from roost.conductor.evacuation.options import EvacuationOptions
 from roost.model.fence import Fence
 from roost.model.instance import ACTIVE
-from roost.model.move import CLEANING, DONE
+from roost.model.move import CLEANING, DONE, SWITCHED
+from roost.model.spec import Flavor
 from roost.state.cell_database.history import read_history
 from roost.state.cell_database.host_work import SESSION
 from roost.state.cell_database.silent_hosts import read_silent_hosts
@@ -28,6 +29,7 @@ from support.simulation.scripted import NONE, Scripted, found
 from support.simulation.seeds import simulate
 from support.simulation.world import promise
 
+BIG = Flavor("big", 2, 1024)
 ONE = "instance0"
 SCHEDULES = 12
 """Of each kind, in every run."""
@@ -118,6 +120,23 @@ def test_a_host_that_is_cut_off_stops_its_guests_and_is_evacuated():
         cloud.wait(300.0)
         cloud.finish()
         assert cloud.move(move.uuid).state == DONE
+
+
+def test_a_guest_whose_resize_waits_for_its_word_is_started_again_after_a_fence():
+    with cloud_of_one() as cloud:
+        agent = agent_of(cloud)
+        cloud.wait(30.0)
+        move = cloud.migrate(ONE, in_place=True, to_host=cloud.row(ONE).host, flavor=BIG, confirms=False)
+        cloud.wait_for_move(move, SWITCHED)
+        cloud.cut(agent.name, CELL, seconds=75.0)
+        cloud.wait(70.0)
+        assert cloud.guests.running(ONE) == []
+        cloud.wait(30.0)
+        assert cloud.move(move).state == SWITCHED
+        assert (cloud.row(ONE).state, cloud.guests.running(ONE)) == (ACTIVE, [(cloud.row(ONE).host, 2)])
+        cloud.confirm(move)
+        cloud.wait_for_move(move, DONE)
+        cloud.finish()
 
 
 def test_guests_that_were_not_evacuated_are_started_again_by_the_cell():

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from roost.model.instance import ACTIVE, Instance
+from roost.model.instance import ABANDONED, ACTIVE, ERROR, Instance
 from roost.model.move import (
     CLEANING,
+    DELETED,
     DISCARDING,
     DONE,
     FAILED_MOVE,
@@ -27,6 +28,7 @@ from roost.model.move import (
     MoveRefused,
 )
 from roost.model.spec import Flavor
+from roost.state.cell_database.deletions import give_up_on_host
 from support.simulation.scripted import NONE, Scripted
 from support.simulation.world import Faults
 
@@ -114,11 +116,11 @@ BACK = (REVERTING, RESUMING, UNDOING, DISCARDING, FREEING)
 FAILS = (RESTARTING, RETURNING)
 
 
-def reach(cloud: Scripted, state: str) -> Move:
+def reach(cloud: Scripted, state: str, **named: Any) -> Move:
     """Have a resize enter a state."""
     if state in FAILS:
         cloud.fail(ONE, 2)
-    move = resize(cloud, confirms=state in (CLEANING, FREEING))
+    move = resize(cloud, confirms=state in (CLEANING, FREEING), **named)
     if state in BACK and state != FREEING:
         cloud.wait_for_move(move, SWITCHED)
         cloud.revert(move)
@@ -157,4 +159,47 @@ def test_an_aborted_resize_leaves_the_former_size(state: str) -> None:
         cloud.wait_for_move(move.uuid, FAILED_MOVE)
         row = cloud.wait_for(ONE, ACTIVE)
         assert (row.attempt, vcpus_held(cloud, ONE)) == (1, 1)
+        cloud.finish()
+
+
+def dead_host(cloud: Scripted) -> Any:
+    """The host of the instance loses its power. Returns the process of its agent, which has ended."""
+    name = row_of(cloud).host or ""
+    agent = cloud.process(f"{name}-agent")
+    agent.crash()
+    cloud.guests.hosts[name].die()
+    return agent
+
+
+@pytest.mark.parametrize("state", [STOPPED, STARTING, SWITCHED, CLEANING, REVERTING, RESUMING])
+def test_an_instance_whose_host_dies_during_its_resize_is_evacuated(state: str) -> None:
+    with cloud_of_one(hosts=3) as cloud:
+        host = row_of(cloud).host or ""
+        move = reach(cloud, state, to_host=host)
+        agent = dead_host(cloud)
+        evacuation = cloud.evacuate(ONE)
+        assert cloud.move(move.uuid).state in (DONE, FAILED_MOVE)
+        cloud.wait_for_move(evacuation, CLEANING)
+        row = row_of(cloud)
+        assert cloud.guests.running(ONE) == [(row.host, row.attempt)] != [(host, row.attempt)]
+        assert vcpus_held(cloud, ONE) == (1 if state in (STOPPED, STARTING) else 2)
+        agent.start()
+        cloud.wait_for_move(evacuation, DONE)
+        assert not cloud.guests.hosts[host].off and not cloud.guests.hosts[host].parked
+        cloud.finish()
+
+
+def test_a_host_that_is_given_up_while_a_resize_waits_for_its_word_is_rid_of_both_sizes() -> None:
+    with cloud_of_one() as cloud:
+        move = reach(cloud, SWITCHED)
+        agent = dead_host(cloud)
+        host = move.source.host
+        gone = give_up_on_host(host=host, reason="it burnt", at=0.0, cell="c1")
+        cloud.network.databases["cell/c1"].run(gone, True)
+        assert row_of(cloud).state in (ABANDONED, ERROR)
+        assert cloud.move(move.uuid).state == DELETED
+        agent.start()
+        cloud.wait(60.0)
+        assert not cloud.guests.hosts[host].off and not cloud.guests.hosts[host].parked
+        cloud.delete(ONE)
         cloud.finish()

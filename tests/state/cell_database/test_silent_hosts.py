@@ -12,8 +12,9 @@ from roost.model.instance import ACTIVE, LOST, POWERING_ON, STOPPED, Requester
 from roost.model.move import DeathProof, Move, MoveRefused, SessionStamp
 from roost.state.cell_database import SCHEMA
 from roost.state.cell_database.arrivals import AddInstances, find_instances
+from roost.state.cell_database.fenced_guests import STOPPED_BY_FENCE, start_fenced
 from roost.state.cell_database.history import enter_state
-from roost.state.cell_database.host_fences import STOPPED_BY_FENCE, ToldFence, read_fences, start_fenced
+from roost.state.cell_database.host_fences import ToldFence, read_fences
 from roost.state.cell_database.host_work import SESSION
 from roost.state.cell_database.hosts import describe_hosts, remove_host_row
 from roost.state.cell_database.moves import begin_move

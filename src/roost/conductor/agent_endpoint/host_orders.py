@@ -40,7 +40,7 @@ from roost.model.instance import (
     OrderKind,
 )
 from roost.model.move import SOURCE_KEPT, MoveWork, has_attachments, version_for_move
-from roost.model.service_version import LIVE, MOVES, POWER, SHELVES
+from roost.model.service_version import IN_PLACE_RESIZES, LIVE, MOVES, POWER, SHELVES
 from roost.model.text import error_text
 from roost.process.context import Context
 from roost.state.cell_database.arrivals import find_deleted
@@ -137,6 +137,7 @@ class HostOrders:
                     kept.get(each),
                 )
                 for each in new
+                if each not in kept or version >= IN_PLACE_RESIZES.since
             ]
         orders += [self._order_of(each, version) for each in work.moves]
         return tuple(order for order in orders if (order.kind, *order.key) not in known)
@@ -408,7 +409,14 @@ async def work_for(context: Context, database: str, cell: str, work: HostWork, v
         await context.write(database, refuse_power(tuple(switched), too_old, context.clock()))
         kept_instances = [each for each in work.instances if each not in switched]
         work = msgspec.structs.replace(work, instances=kept_instances)
-    # They wait for a newer agent: an older one would delete ports that were made for them.
+    # They wait for a newer agent: an older one would destroy the guest that stays as well.
+    kept_parts = [
+        each
+        for each in work.moves
+        if each.kind != "destroy" or each.beside is None or version >= IN_PLACE_RESIZES.since
+    ]
+    work = msgspec.structs.replace(work, moves=kept_parts)
+    # So do these: an older one would delete ports that were made for them.
     kept_instances = [each for each in work.instances if _needed_to_destroy(each) <= version]
     work = msgspec.structs.replace(work, instances=kept_instances)
     late = {each.uuid: needed for each in work.instances if (needed := _needed(each)) > version}
@@ -437,6 +445,8 @@ async def work_for(context: Context, database: str, cell: str, work: HostWork, v
 
 def _needed_by(part: MoveWork) -> int:
     """Return the version that a part of a move needs."""
+    if part.beside is not None and part.kind in ("build", "start"):
+        return IN_PLACE_RESIZES.since
     if part.kind == "destroy":
         return 0
     if part.kind in ("receive", "migrate", "cancel"):

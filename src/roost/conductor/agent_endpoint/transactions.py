@@ -23,9 +23,9 @@ from roost.state.cell_database.building import ConfirmAttempt, ReportResults, st
 from roost.state.cell_database.consumers import by_consumers
 from roost.state.cell_database.deletions import note_destroyed
 from roost.state.cell_database.disabled import HOST_IS_DISABLED
+from roost.state.cell_database.fenced_guests import start_fenced
 from roost.state.cell_database.guests import Compared, GuestsReported
 from roost.state.cell_database.host_admission import issue_token
-from roost.state.cell_database.host_fences import start_fenced
 from roost.state.cell_database.host_work import HostWork, session_name, work_of_hosts
 from roost.state.cell_database.move_changes import MOVE
 from roost.state.cell_database.move_orders import work_by_moves
@@ -95,7 +95,7 @@ class StorePoll(msgspec.Struct, frozen=True, kw_only=True):
         if self.powered or self.destroyed or any(_may_be_of_move(result) for result in self.results):
             entered.add(MOVE)
         if self.fenced:
-            entered.add(POWERING_ON)
+            entered.update((POWERING_ON, MOVE))
         return entered
 
     @property

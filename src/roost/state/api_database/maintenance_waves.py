@@ -30,6 +30,7 @@ from roost.model.maintenance import (
 )
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.text import clean_text
+from roost.state.api_database.drains import is_live, is_moving
 from roost.state.api_database.events import append_events
 from roost.state.api_database.maintenance_rows import (
     HOSTS,
@@ -337,6 +338,5 @@ def _words(connection: Connection, hosts: Collection[MaintainedHost]) -> dict[st
         query = sa.select(operator_words).where(columns.host.in_(some), columns.node == "")
         for row in connection.execute(query):
             if cells[row.host] == row.cell:
-                moves = not row.enabled and row.moves_version == row.version
-                found[row.host] = EarlierWord(row.enabled, row.reason, moves)
+                found[row.host] = EarlierWord(row.enabled, row.reason, is_moving(row), is_live(row))
     return found

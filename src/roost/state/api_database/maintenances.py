@@ -282,7 +282,14 @@ def give_back(connection: Connection, held: Maintenance, hosts: Sequence[HostInW
     """Say again what was said of hosts before the maintenance disabled them, unless somebody has said
     something else since."""
     said = [
-        SaidWord(Subject(each.row.cell, each.row.host), before.enabled, before.reason, at, before.moves)
+        SaidWord(
+            Subject(each.row.cell, each.row.host),
+            before.enabled,
+            before.reason,
+            at,
+            before.moves,
+            before.live,
+        )
         for each in hosts
         if each.is_own
         for before in (each.row.before or EarlierWord(enabled=True),)

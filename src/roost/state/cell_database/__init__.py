@@ -43,7 +43,8 @@ Hosts and nodes:
 
     hosts           hosts as operators see and change them
     host_admission  tokens of hosts, hosts that wait for an operator, nodes that the cell refuses
-    host_fences     fences that agents have told, and guests that they have stopped
+    host_fences     fences that agents have told
+    fenced_guests   guests that fences have stopped, started again
     silent_hosts    hosts that are silent, and the proof that they are dead
     host_work       the work of hosts, orders to destroy, and work that is overdue
     disabled        hosts and nodes that an operator has disabled, or the whole cell

@@ -1,4 +1,4 @@
-"""The fences of hosts' agents, as a cell knows them, and the guests that they have stopped.
+"""The fences of hosts' agents, as a cell knows them.
 
 What an agent tells belongs to the session in which it tells it. A session that is closed in order keeps its
 epoch, and one that was seen to stand still loses its holder and gets the next one. So it is known of a host
@@ -13,15 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.fence import Fence
-from roost.model.instance import ACTIVE, LOST, POWERING_ON
-from roost.model.move import SETTLED
-from roost.state.cell_database.history import enter_state
-from roost.state.cell_database.tables import host_fences, instances, moves
+from roost.state.cell_database.tables import host_fences
 from roost.state.leases import Lease
-from roost.storage import in_batches, insert_missing, one_of, one_of_constants
-
-STOPPED_BY_FENCE = "its host had not heard of its cell and has stopped the guest; it is started again"
-"""The reason of an instance whose guest is started again after a fence."""
+from roost.storage import in_batches, insert_missing, one_of
 
 
 class ToldFence(msgspec.Struct, frozen=True):
@@ -72,36 +66,5 @@ def read_fences(connection: Connection, hosts: Collection[str]) -> dict[str, Tol
     }
 
 
-def start_fenced(
-    connection: Connection, fenced: Mapping[str, Mapping[str, int]], at: float
-) -> dict[str, list[str]]:
-    """Have hosts start the guests again that they have stopped by their fences; returns the uuids by host.
-
-    ``fenced``: by host the attempt of each guest. What its instance wants counts: one that is active, or was
-    found to be lost, runs again. One whose move is under way stays as it is until that has ended, and is told
-    again.
-    """
-    started: dict[str, list[str]] = {}
-    told = {(uuid, attempt, host) for host, guests in fenced.items() for uuid, attempt in guests.items()}
-    for some in in_batches(uuid for uuid, _, _ in told):
-        for row in connection.execute(_STOPPED, {"uuids": some}):
-            if (row.uuid, row.attempt, row.host) in told:
-                started.setdefault(row.host, []).append(row.uuid)
-    uuids = sorted(uuid for of_host in started.values() for uuid in of_host)
-    enter_state(connection, uuids, POWERING_ON, at, STOPPED_BY_FENCE)
-    return started
-
-
 _FORGET = sa.delete(host_fences).where(one_of(host_fences.c.host, "hosts"))
 _NAMED = sa.select(host_fences).where(one_of(host_fences.c.host, "hosts"))
-_TIDIED = sa.select(moves.c.uuid).where(one_of_constants(moves.c.state, SETTLED))
-_STOPPED = (
-    sa.select(instances.c.uuid, instances.c.attempt, instances.c.host)
-    .where(
-        one_of(instances.c.uuid, "uuids"),
-        one_of_constants(instances.c.state, (ACTIVE, LOST)),
-        instances.c.move.is_(None) | instances.c.move.in_(_TIDIED),
-    )
-    .order_by(instances.c.uuid)
-    .with_for_update()
-)

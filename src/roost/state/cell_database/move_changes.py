@@ -25,6 +25,7 @@ from roost.model.instance import (
     Transition,
 )
 from roost.model.move import (
+    CLEANING,
     CONTINUING,
     DELETED,
     DONE,
@@ -35,10 +36,13 @@ from roost.model.move import (
     ON_TARGET,
     RESTARTING,
     RESUMING,
+    RETRYING,
     RETURNING,
     REVERTED,
     REVERTING,
     RUNS,
+    STARTING,
+    STOPPING,
     SWITCHED,
     UNDOING,
     Move,
@@ -47,6 +51,7 @@ from roost.model.move import (
     SessionStamp,
     other_place,
 )
+from roost.model.move import STOPPED as AT_SOURCE_STOPPED
 from roost.model.record import Attempt
 from roost.model.spec import Selection
 from roost.model.text import clean_text
@@ -260,7 +265,12 @@ def send_back(connection: Connection, rows: Collection[Row], at: float, reason: 
     for move, row in locked_moves_of(connection, rows):
         if go_on_without_source(connection, move, row.attempt, reason, at):
             back.add(row.uuid)
-        elif move.state in _KEPT_FOR_IT and move.target is not None and row.attempt == move.target.attempt:
+        elif (
+            move.state in _KEPT_FOR_IT
+            and move.target is not None
+            and row.attempt == move.target.attempt
+            and not move.stays
+        ):
             give_orders([DestroyOrder(row.uuid, row.attempt, row.host)], at)(connection)
             keep_end(connection, move, reason, REVERTED, at)
             resume(connection, move, at, reason=reason, ends_as=REVERTED)
@@ -283,6 +293,28 @@ def go_on_without_source(connection: Connection, move: Move, attempt: int, reaso
     enter(connection, move, FREEING, at, reason=reason, ends_as=DONE)
     return True
 
+
+def end_at_dead_host(connection: Connection, move: Move, attempt: int, reason: str, at: float) -> bool:
+    """End a resize on the host of its instance, as the host is dead: the size of the instance's row stays.
+
+    ``attempt``: that of the instance's row. The host is ordered to destroy the other guest. Returns whether
+    the move ends now; what its conductor has under way ends by itself.
+    """
+    assert move.target is not None
+    if attempt == move.target.attempt and move.state in (*_KEPT_FOR_IT, RESUMING, CLEANING):
+        give_orders([DestroyOrder(move.instance, move.source.attempt, move.source.host)], at)(connection)
+        enter(connection, move, FREEING, at, reason=reason, ends_as=DONE)
+        return True
+    if attempt == move.source.attempt and move.state in _BEFORE_TARGET:
+        give_orders([DestroyOrder(move.instance, move.target.attempt, move.target.host)], at)(connection)
+        keep_end(connection, move, reason, record.FAILED, at)
+        enter(connection, move, RETURNING, at, reason=reason)
+        return True
+    return False
+
+
+_BEFORE_TARGET = (STOPPING, AT_SOURCE_STOPPED, STARTING, RETRYING, RESTARTING)
+"""States in which a resize on the host of its instance has stopped the guest, or is about to."""
 
 _KEPT_FOR_IT = (SWITCHED, REVERTING, CONTINUING)
 """States in which the source keeps the stopped guest of an instance whose row is the target's."""

@@ -186,7 +186,7 @@ def fail_targets_on(connection: Connection, host: str, reason: str, code: str, a
             give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
             keep_end(connection, move, reason, REVERTED, at)
             enter(connection, move, FREEING, at, reason=reason)
-        elif is_source and move.state == RESUMING:
+        elif is_source and move.state == RESUMING and not move.stays:
             enter(connection, move, CONTINUING, at, reason=reason, ends_as=None)
     return ended
 

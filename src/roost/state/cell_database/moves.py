@@ -57,6 +57,7 @@ from roost.model.spec import Flavor, RequestSpec
 from roost.state.cell_database.history import enter_state
 from roost.state.cell_database.move_changes import (
     MOVE,
+    end_at_dead_host,
     enter,
     go_on_without_source,
     locked_instance,
@@ -319,9 +320,12 @@ def _end_at_dead_source(connection: Connection, instance: Instance, proof: Death
     reason = f"its host is dead: {proof.evidence}"
     if row is None or go_on_without_source(connection, move_of(row), instance.attempt, reason, at):
         return
-    if row.state == RESTARTING:
+    move = move_of(row)
+    if move.stays and end_at_dead_host(connection, move, instance.attempt, reason, at):
         _note_death(connection, instance, proof, at)
-        enter(connection, move_of(row), RETURNING, at, reason=reason)
+    elif row.state == RESTARTING:
+        _note_death(connection, instance, proof, at)
+        enter(connection, move, RETURNING, at, reason=reason)
 
 
 def _why_locked(connection: Connection, uuid: str) -> str:

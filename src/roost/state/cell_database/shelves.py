@@ -10,7 +10,7 @@ What an unshelving builds is the next attempt of the instance. If none can be bu
 the instance is shelved again: its disks are where they were.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 import sqlalchemy as sa
@@ -153,8 +153,12 @@ HOST_SILENT = "the shelving goes on without the host, which was given up"
 
 
 @entering(SHELVED)
-def put_on_shelf(connection: Connection, uuids: Collection[str], at: float) -> None:
-    """Let instances be shelved whose claims were freed: their guests are gone, or could not be built."""
+def put_on_shelf(connection: Connection, freed: Mapping[str, str], at: float) -> None:
+    """Let instances be shelved whose claims were freed: their guests are gone, or could not be built.
+
+    ``freed``: the consumer of each that holds nothing any more, by instance. One that has another consumer by
+    now was shelved and unshelved meanwhile, and is left as it is.
+    """
     told = line(SHELVED, at)
     values: dict[str, object] = {
         "state": SHELVED,
@@ -166,15 +170,16 @@ def put_on_shelf(connection: Connection, uuids: Collection[str], at: float) -> N
         "changed_at": at,
         "history": with_line(told, MOST_OF_GUESTS),
     }
-    for some in in_batches(uuids):
-        freed = connection.execute(_FREED, {"uuids": some}).scalars().all()
-        if freed:
-            connection.execute(sa.update(instances).where(instances.c.uuid.in_(freed)).values(**values))
-            note_changes(connection, freed, told)
+    for some in in_batches(sorted(freed)):
+        rows = connection.execute(_FREED, {"uuids": some})
+        shelved = [row.uuid for row in rows if freed[row.uuid] == (row.consumer or row.uuid)]
+        if shelved:
+            connection.execute(sa.update(instances).where(instances.c.uuid.in_(shelved)).values(**values))
+            note_changes(connection, shelved, told)
 
 
 _FREED = (
-    sa.select(instances.c.uuid)
+    sa.select(instances.c.uuid, instances.c.consumer)
     .where(
         one_of(instances.c.uuid, "uuids"),
         (instances.c.state == OFFLOADED)

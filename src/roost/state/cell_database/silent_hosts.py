@@ -255,6 +255,8 @@ _UNTRIED = (
     .distinct()
     .where(
         *_IS_LEAVING,
+        # One that is locked by a move waits for a word or for the host, perhaps for ever.
+        instances.c.move.is_(None),
         ~sa.exists().where(
             moves.c.instance_uuid == instances.c.uuid,
             moves.c.source_attempt == instances.c.attempt,
