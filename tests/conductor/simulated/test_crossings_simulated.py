@@ -1,4 +1,4 @@
-"""Moves of instances to other cells: step by step, with deaths between any two writes, and drawn.
+"""Moves of instances to other cells: step by step, with deaths between any two writes.
 
 Where a rule keeps something from going wrong, the schedule is played without the rule too, and must break a
 promise then.
@@ -38,16 +38,12 @@ from roost.state.cell_database.history import read_history
 from roost.state.cell_database.leaving_halves import admit_leaving, let_leave, let_start, note_ready
 from roost.state.cell_database.move_work import take_seeking_moves, take_target
 from roost.state.cell_database.moves import begin_move, read_steps
-from support.seeds import nightly_seed
 from support.simulation import crossing_faults as faults
-from support.simulation.cloud_world import KINDS, OPERATOR, CloudWorld
+from support.simulation.cloud_world import OPERATOR
 from support.simulation.scripted import NONE, Scripted, found
-from support.simulation.seeds import simulate
 from support.simulation.world import promise
 
 ONE = "instance0"
-SCHEDULES = 6
-"""Of each kind, in every run."""
 
 
 class Watched(Scripted):
@@ -413,18 +409,3 @@ def test_the_start_is_given_away_only_when_the_source_has_stopped():
 def test_a_mapping_that_is_switched_late_is_refused_by_its_epoch():
     play(a_mapping_is_switched_long_after_the_instance_has_gone_back)
     assert found(a_mapping_is_switched_long_after_the_instance_has_gone_back, faults.NO_EPOCH)
-
-
-# Drawn
-
-
-@pytest.mark.parametrize("kind", ["moves across cells", "crossings under crashes"])
-def test_every_promise_is_kept_in_every_schedule_with_moves_across_cells(kind):
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed, audits=seed % 3 == 0), range(SCHEDULES), kind)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["moves across cells", "crossings under crashes"])
-def test_every_promise_is_kept_in_every_schedule_with_moves_across_cells_at_length(kind):
-    first = nightly_seed() * 1_000_000
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed), range(first, first + 2_500), kind)

@@ -1,4 +1,4 @@
-"""Moves of guests that run on, in a cloud of several conductors and agents: step by step, and drawn.
+"""Moves of guests that run on, in a cloud of several conductors and agents: step by step.
 
 Where a rule keeps something from going wrong, the schedule is played without the rule too, and must break a
 promise then.
@@ -29,16 +29,11 @@ from roost.model.move import (
 from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.history import read_history
 from roost.state.cell_database.moves import read_steps
-from support.seeds import nightly_seed
 from support.simulation import faults
-from support.simulation.cloud_world import KINDS, CloudWorld
 from support.simulation.network import BrokenPromise
 from support.simulation.scripted import NONE, Scripted, found
-from support.simulation.seeds import simulate
 
 ONE = "instance0"
-SCHEDULES = 12
-"""Of each kind, in every run."""
 
 
 @contextmanager
@@ -388,21 +383,3 @@ def test_a_migration_that_takes_too_long_is_ended_and_the_guest_runs_on():
         assert ended.reason == "the guest has not gone over within the time limit"
         assert cloud.guests.running(ONE) == [(ended.source.host, 1)]
         cloud.finish()
-
-
-# Drawn
-
-
-KINDS_WITH_LIVE_MOVES = ("live moves", "live moves under crashes", "deaths under live moves")
-
-
-@pytest.mark.parametrize("kind", KINDS_WITH_LIVE_MOVES)
-def test_every_promise_is_kept_in_every_schedule_with_live_moves(kind):
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed, audits=seed % 4 == 0), range(SCHEDULES), kind)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", KINDS_WITH_LIVE_MOVES)
-def test_every_promise_is_kept_in_every_schedule_with_live_moves_at_length(kind):
-    first = nightly_seed() * 1_000_000
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed), range(first, first + 2_500), kind)

@@ -1,4 +1,4 @@
-"""Moves of instances in a cloud of several conductors, cells and agents: step by step, and drawn.
+"""Moves of instances in a cloud of several conductors, cells and agents: step by step.
 
 Where a rule keeps something from going wrong, the schedule is played without the rule too, and must break a
 promise then.
@@ -38,15 +38,10 @@ from roost.state.cell_database.history import read_history
 from roost.state.cell_database.move_work import take_target
 from roost.state.cell_database.moves import read_steps
 from support.clouds import spec
-from support.seeds import nightly_seed
 from support.simulation import faults
-from support.simulation.cloud_world import KINDS, CloudWorld
 from support.simulation.scripted import NONE, Scripted, found
-from support.simulation.seeds import simulate
 
 ONE = "instance0"
-SCHEDULES = 16
-"""Of each kind, in every run."""
 
 FORTH = (REQUESTED, PREPARING, STOPPING, STOPPED, STARTING, SWITCHED, CLEANING, FREEING)
 BACK = (REVERTING, RESUMING, UNDOING, DISCARDING, FREEING)
@@ -572,18 +567,3 @@ def a_claim_comes_after_the_move_has_found_no_host(faults, seed):
 def test_a_claim_that_comes_after_the_end_of_its_move_is_refused():
     play(a_claim_comes_after_the_move_has_found_no_host)
     assert found(a_claim_comes_after_the_move_has_found_no_host, faults.NO_FENCE_OF_MOVES)
-
-
-# Drawn
-
-
-@pytest.mark.parametrize("kind", ["moves", "moves under crashes", "deaths"])
-def test_every_promise_is_kept_in_every_schedule_with_moves(kind):
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed, audits=seed % 4 == 0), range(SCHEDULES), kind)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["moves", "moves under crashes", "deaths"])
-def test_every_promise_is_kept_in_every_schedule_with_moves_at_length(kind):
-    first = nightly_seed() * 1_000_000
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed), range(first, first + 2_500), kind)

@@ -21,16 +21,11 @@ from roost.model.instance import (
 )
 from roost.model.move import DONE, FAILED_MOVE, PREPARING, REVERTED, SWITCHED
 from roost.state.cell_database.history import read_history
-from support.seeds import nightly_seed
 from support.simulation import faults
-from support.simulation.cloud_world import KINDS, CloudWorld
 from support.simulation.scripted import NONE, Scripted, found
-from support.simulation.seeds import simulate
 from support.simulation.world import promise
 
 ONE = "instance0"
-SCHEDULES = 8
-"""Of each kind, in every run."""
 
 
 @contextmanager
@@ -354,18 +349,3 @@ def a_report_of_an_earlier_word_comes_late(faults, seed):
 def test_a_report_counts_only_for_the_word_that_it_answers():
     play(a_report_of_an_earlier_word_comes_late)
     assert "is to run" in found(a_report_of_an_earlier_word_comes_late, faults.ANY_POWER)
-
-
-# Drawn
-
-
-@pytest.mark.parametrize("kind", ["power", "power under crashes"])
-def test_every_promise_is_kept_in_every_schedule_with_stops_and_starts(kind):
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed, audits=seed % 4 == 0), range(SCHEDULES), kind)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["power", "power under crashes"])
-def test_every_promise_is_kept_in_every_schedule_with_stops_and_starts_at_length(kind):
-    first = nightly_seed() * 1_000_000
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed), range(first, first + 2_500), kind)

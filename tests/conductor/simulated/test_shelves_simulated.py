@@ -29,16 +29,11 @@ from roost.model.move import DONE, REVERTED, SWITCHED, MoveRefused
 from roost.state.cell_database.conductor_work import take_work
 from roost.state.cell_database.shelves import NO_SHELF, assign_unshelved, put_on_shelf
 from roost.state.cell_database.tables import nodes
-from support.seeds import nightly_seed
 from support.simulation import faults
-from support.simulation.cloud_world import KINDS, CloudWorld
 from support.simulation.scripted import NONE, Scripted, found
-from support.simulation.seeds import simulate
 from support.simulation.world import promise
 
 ONE = "instance0"
-SCHEDULES = 8
-"""Of each kind, in every run."""
 
 
 class RemoveNode(msgspec.Struct, frozen=True):
@@ -327,18 +322,3 @@ def an_owner_is_paused_before_it_claims(faults, seed):
 def test_a_claim_of_an_earlier_owner_comes_too_late():
     play(an_owner_is_paused_before_it_claims)
     assert found(an_owner_is_paused_before_it_claims, faults.NO_GENERATION)
-
-
-# Drawn
-
-
-@pytest.mark.parametrize("kind", ["shelves", "shelves under crashes"])
-def test_every_promise_is_kept_in_every_schedule_with_shelves(kind):
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed, audits=seed % 4 == 0), range(SCHEDULES), kind)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["shelves", "shelves under crashes"])
-def test_every_promise_is_kept_in_every_schedule_with_shelves_at_length(kind):
-    first = nightly_seed() * 1_000_000
-    simulate(lambda seed: CloudWorld(KINDS[kind], seed), range(first, first + 2_500), kind)
