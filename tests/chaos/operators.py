@@ -103,7 +103,8 @@ class Operator:
             return None
         if answer.is_success:
             return answer.json()
-        if answer.status_code not in LOST:
+        # A host whose agent has not been heard yet is not known.
+        if answer.status_code not in (*LOST, 404):
             with self._books.lock:
                 self._books.wrong.append(f"{method} {url}: {answer.status_code} {answer.text[:300]}")
         return None
