@@ -1,16 +1,14 @@
 """The command of the operators that powers the machine of a host off, as by its BMC."""
 
 import asyncio
-import os
-import signal
 from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Sequence
-from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple, Protocol
 
 from roost.model.secrets import redacted_text
 from roost.model.text import error_text
+from roost.process.command import kill_group
 
 MOST_OF_STDERR = 300
 """Characters of the error output of a command that are told, the last ones."""
@@ -72,6 +70,5 @@ class FenceProcess:
             return None
         finally:
             if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                kill_group(process)
                 await process.wait()

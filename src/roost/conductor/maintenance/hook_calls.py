@@ -1,8 +1,6 @@
 """Calls the hook of maintenances: runs the command, or sends a request to the URL."""
 
 import asyncio
-import os
-import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections import deque
 from collections.abc import Iterable
@@ -13,6 +11,7 @@ from roost.conductor.maintenance.hook import HookCall, MaintenanceHook, Maintena
 from roost.model.maintenance import HookResult
 from roost.model.secrets import redacted_text
 from roost.model.text import clean_text, fault_of
+from roost.process.command import kill_group
 
 LINES = 20
 """Last lines of the output of a call that are kept."""
@@ -89,12 +88,12 @@ class CommandHook(_Calls):
             async with asyncio.timeout(self._seconds):
                 status = await process.wait()
         except TimeoutError:
-            _kill(process)
+            kill_group(process)
             await process.wait()
             await asyncio.wait([reading], timeout=END_SECONDS)
             return HookResult(f"it took longer than {self._seconds:g} s", None, output.text)
         except asyncio.CancelledError:
-            _kill(process)
+            kill_group(process)
             raise
         else:
             # What the command left running in the background may hold the output open.
@@ -108,15 +107,6 @@ class CommandHook(_Calls):
 def _said(status: int) -> str:
     """Return the exit status of a process in words; below 0 it is the number of a signal."""
     return f"status {status}" if status >= 0 else f"signal {-status}"
-
-
-def _kill(process: Process) -> None:
-    """Kill a process and the processes that it has started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        # It has ended meanwhile.
-        return
 
 
 class _LastLines:
