@@ -106,6 +106,7 @@ class Cloud:
             while program.text.count("roost: ") == said[program]:
                 assert not until.passed, f"{program} does not start: {program.text[-3000:]}"
                 time.sleep(0.1)
+            assert program.is_running, f"{program} has ended: {program.text[-3000:]}"
 
     @property
     def hosts(self) -> list[str]:
