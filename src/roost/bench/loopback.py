@@ -25,15 +25,13 @@ class _Block:
 
     def __init__(self) -> None:
         for lowest in _RANDOM.sample(_blocks(), len(_blocks())):
-            self._lock = socket.socket()
-            try:
-                self._lock.bind(("127.0.0.1", lowest))
-            except OSError:
-                self._lock.close()
-                continue
-            # The port that was drawn the longest time ago is drawn again first.
-            self._turns = itertools.cycle(range(lowest + 1, lowest + _BLOCK))
-            return
+            with contextlib.suppress(OSError), socket.socket() as lock:
+                lock.bind(("127.0.0.1", lowest))
+                # It is the kernel's from now on: at the end of the process nobody closes it.
+                self._lock = lock.detach()
+                # The port that was drawn the longest time ago is drawn again first.
+                self._turns = itertools.cycle(range(lowest + 1, lowest + _BLOCK))
+                return
         raise OSError(f"all blocks of {_BLOCK} ports of 127.0.0.1 are taken")
 
     def draw(self, count: int) -> list[int]:
@@ -46,7 +44,7 @@ class _Block:
 
     def leave(self) -> None:
         """Leave the block to the process that this one was forked from."""
-        self._lock.close()
+        os.close(self._lock)
 
 
 _mine: _Block | None = None
