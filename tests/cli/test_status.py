@@ -40,6 +40,7 @@ WELL: dict[str, Any] = {
     },
     "/v1/hosts": {"hosts": [HOST, {**HOST, "host": "h2"}], "next": None, "cells_down": []},
     "/v1/audit": {"round": 3, "found": 0, "asks": None, "unread": {}, "findings": [], "next": None},
+    "/v1/maintenances": {"maintenances": [], "next": None},
     "/v1/scheduler/records": {"records": [], "next": None},
 }
 
@@ -102,6 +103,12 @@ def test_a_cloud_that_is_well_has_no_findings() -> None:
     assert found.summary.startswith("nothing is wrong: 2 processes, 2 cells")
 
 
+def in_maintenance(state: str, reason: str | None) -> dict[str, Any]:
+    """The answers where a maintenance is in a state."""
+    one = {"uuid": "5c1d8e6a-0000-4000-8000-000000000001", "state": state, "left": 1, "reason": reason}
+    return changed("/v1/maintenances", "maintenances", to=[one])
+
+
 @pytest.mark.parametrize(
     ("answers", "level", "about", "says"),
     [
@@ -128,6 +135,8 @@ def test_a_cloud_that_is_well_has_no_findings() -> None:
         (changed("/v1/hosts", "hosts", 1, "enabled", to=False), "note", "hosts", "1 host is disabled"),
         (changed("/v1/audit", "asks", to="200 repairs at once"), "look", "audit", "200 repairs at once"),
         (changed("/v1/audit", "found", to=4), "look", "audit", "4 contradictions"),
+        (in_maintenance("running", None), "note", "maintenance 5c1d8e6a", "running, 1 host is left"),
+        (in_maintenance("paused", "h2 is stuck"), "look", "maintenance 5c1d8e6a", "is left: h2 is stuck"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_part_of_the_cloud(answers, level: str, about: str, says: str) -> None:
@@ -229,7 +238,7 @@ def test_a_service_that_is_away_is_asked_once_and_named_once() -> None:
     notes = {each.about: each.says for each in found.findings[3:]}
     assert notes["cells"] == "not known: the conductor does not answer"
     assert notes["refusals"] == "not known: the scheduler does not answer"
-    assert found.unknown == ("services", "cells", "hosts", "audit", "refusals")
+    assert found.unknown == ("services", "cells", "hosts", "audit", "maintenances", "refusals")
 
 
 def test_the_exit_status_says_whether_something_is_wrong() -> None:

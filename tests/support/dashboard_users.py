@@ -15,6 +15,7 @@ from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.http import create_app as create_conductor
 from roost.conductor.instances.views import InstanceViews
+from roost.conductor.maintenance.views import MaintenanceViews
 from roost.conductor.moves.views import MoveViews
 from roost.dashboard.actions.client import ConductorClient
 from roost.dashboard.app import create_app, default_rules
@@ -142,6 +143,7 @@ async def dashboard_users(directory: Path) -> AsyncIterator[DashboardUsers]:
             now.cells,
             InstanceViews(now.requests, now.cells, now.placement),
             MoveViews(now.cells),
+            MaintenanceViews(database, now.cells),
             Histories(database, now.cells, None),
             HostLookup(database, now.cells, now.words),
             registry,

@@ -1,15 +1,30 @@
 """Views of instances, events, cells and actions in which every name is a given text."""
 
+from typing import get_args
+
 import htpy as h
 
 from roost.conductor.events.newest import NewestPage
 from roost.conductor.history.types import HistoryEvent, InstanceAction, InstanceHistory
 from roost.conductor.instances.types import InstancePage, ShownInstance
+from roost.conductor.maintenance.types import (
+    MaintainedHostPage,
+    MaintenancePage,
+    ShownHook,
+    ShownMaintainedHost,
+    ShownMaintenance,
+)
 from roost.conductor.moves.types import DescribedMove, ShownMoveStep
 from roost.dashboard.actions.confirmation import WordConfirmation
 from roost.dashboard.actions.confirmation_page import CONFIRMATIONS
 from roost.dashboard.actions.instance_act import ACTS, InstanceActOutcome, InstanceActQuestion
 from roost.dashboard.actions.instance_act_page import INSTANCE_QUESTIONS, instance_outcome_html
+from roost.dashboard.actions.maintenance_act import (
+    MAINTENANCE_ACTS,
+    MaintenanceActOutcome,
+    MaintenanceActQuestion,
+)
+from roost.dashboard.actions.maintenance_act_page import MAINTENANCE_QUESTIONS, maintenance_outcome_html
 from roost.dashboard.actions.outcome import ActionResult, WordOutcome
 from roost.dashboard.actions.outcome_page import word_outcome_html
 from roost.dashboard.actions.place import PlaceNow
@@ -18,6 +33,8 @@ from roost.dashboard.pages.cells import CELLS
 from roost.dashboard.pages.events import EVENTS
 from roost.dashboard.pages.instance import INSTANCE
 from roost.dashboard.pages.instances import INSTANCES
+from roost.dashboard.pages.maintenance import MAINTENANCE
+from roost.dashboard.pages.maintenances import MAINTENANCES
 from roost.dashboard.views.cells import (
     AuditPart,
     CellsView,
@@ -30,7 +47,10 @@ from roost.dashboard.views.events import EventsView
 from roost.dashboard.views.host_stays import stays_of
 from roost.dashboard.views.instance import InstanceView, ProviderClaim
 from roost.dashboard.views.instances import InstancesView
+from roost.dashboard.views.maintenance import MaintenanceView
+from roost.dashboard.views.maintenances import MaintenancesView
 from roost.model.instance import Requester
+from roost.model.maintenance import HostState
 from roost.model.visibility import seen
 from roost.state.api_database.audit import AuditFinding, Repair
 from roost.state.api_database.event_types import EVENT_KINDS, CloudEvent
@@ -61,6 +81,33 @@ def pages_named(text: str, viewing: Viewing) -> dict[str, h.Node]:
         "instance of a project": INSTANCE.html(seen(one), viewing),
         "events": EVENTS.html(events_view(text), viewing),
         "cells": CELLS.html(cells_view(text), viewing),
+        "maintenances": MAINTENANCES.html(maintenances_view(text), viewing),
+        "maintenance": MAINTENANCE.html(maintenance_view(text), viewing),
+        **{
+            f"{verb} asked": MAINTENANCE_QUESTIONS[verb].html(
+                MaintenanceActQuestion(
+                    verb=verb,
+                    maintenance=shown_maintenance(text),
+                    user=text,
+                    will=(text, *act.will(shown_maintenance(text))),
+                    host=text,
+                ),
+                viewing,
+            )
+            for verb, act in MAINTENANCE_ACTS.items()
+        },
+        "maintenance acted on": maintenance_outcome_html(
+            MaintenanceActOutcome(
+                verb="finish-host",
+                uuid=text,
+                result=result,
+                user=text,
+                at=1.0,
+                maintenance=shown_maintenance(text),
+                host=text,
+            ),
+            viewing,
+        ),
         "word": word.html(asked, viewing),
         "word said": word_outcome_html(said, viewing),
         **{
@@ -214,6 +261,49 @@ def events_view(text: str) -> EventsView:
     return EventsView(
         at=9.0, page=page, nodes={text: text}, cells=(text,), host=text, cell=text, instance=text
     )
+
+
+def shown_maintenance(text: str) -> ShownMaintenance:
+    """Return a maintenance with hosts in each state."""
+    return ShownMaintenance(
+        uuid=text,
+        state="paused",
+        wave=2,
+        hosts=dict.fromkeys(get_args(HostState), 3),
+        left=15,
+        reason=text,
+        reserve=True,
+        most_hosts=4,
+        keep_going=False,
+        began=1.0,
+        changed_at=2.0,
+        user_id=text,
+    )
+
+
+def maintenances_view(text: str) -> MaintenancesView:
+    return MaintenancesView(at=9.0, page=MaintenancePage([shown_maintenance(text)], text))
+
+
+def maintenance_view(text: str) -> MaintenanceView:
+    """Return a maintenance with a host in each state, whose hook has failed."""
+    hosts = [
+        ShownMaintainedHost(
+            host=text,
+            cell=text,
+            state=state,
+            wave=2,
+            instances=3,
+            calls=2,
+            failures=2,
+            hook=ShownHook(text, 1, text),
+            reason=text,
+            changed_at=1.0,
+        )
+        for state in get_args(HostState)
+    ]
+    page = MaintainedHostPage(hosts, text)
+    return MaintenanceView(at=9.0, maintenance=shown_maintenance(text), hosts=page, nodes={text: text})
 
 
 def place(text: str) -> PlaceNow:

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from roost.conductor.hosts.watch import DOWN, NO_CONDUCTOR, NO_HOST_UP
+from roost.model.maintenance import PAUSED
 
 Level = Literal["fails", "look", "note"]
 """The severity of a finding.
@@ -87,6 +88,13 @@ def findings_of_audit(asks: str | None, found: int, rounds: int) -> Iterator[Sta
         yield StatusFinding("look", "audit", asks)
     elif found:
         yield StatusFinding("look", "audit", f"{found:,} contradictions in round {rounds}: see roost audit")
+
+
+def finding_of_maintenance(uuid: str, state: str, left: int, reason: str | None) -> StatusFinding:
+    """Return the finding about a maintenance that is under way. ``left``: the number of hosts."""
+    hosts = "1 host is left" if left == 1 else f"{left:,} hosts are left"
+    level: Level = "look" if state == PAUSED else "note"
+    return StatusFinding(level, f"maintenance {uuid[:8]}", f"{state}, {hosts}{_why(reason)}")
 
 
 def findings_of_refusals(

@@ -18,6 +18,7 @@ INSTANCES: Final = "/ui/instances"
 DECISIONS: Final = "/ui/decisions"
 CELLS: Final = "/ui/cells"
 EVENTS: Final = "/ui/events"
+MAINTENANCES: Final = "/ui/maintenances"
 FLAVORS: Final = "/ui/flavors"
 WHAT_IF: Final = "/ui/what-if"
 SERIES: Final = "/ui/series"
@@ -39,6 +40,11 @@ def action(verb: str, **query: str | None) -> str:
 def instance(uuid: str) -> str:
     """Return the address of an instance."""
     return f"{INSTANCES}/{quote(uuid, safe='')}"
+
+
+def maintenance(uuid: str) -> str:
+    """Return the address of a maintenance."""
+    return f"{MAINTENANCES}/{quote(uuid, safe='')}"
 
 
 def cell(name: str) -> str:

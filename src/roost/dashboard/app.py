@@ -8,6 +8,7 @@ from oslo_policy.policy import RuleDefault
 from roost.conductor import http as conductor_api
 from roost.dashboard.actions.confirmation_page import CONFIRMATIONS
 from roost.dashboard.actions.instance_act_page import INSTANCE_QUESTIONS
+from roost.dashboard.actions.maintenance_act_page import MAINTENANCE_QUESTIONS
 from roost.dashboard.actions.operations import ACTION_OPERATIONS
 from roost.dashboard.addresses import ROOT
 from roost.dashboard.asset_operations import ASSET_OPERATIONS
@@ -25,6 +26,8 @@ from roost.dashboard.pages.host import HOST
 from roost.dashboard.pages.hosts import HOSTS
 from roost.dashboard.pages.instance import INSTANCE
 from roost.dashboard.pages.instances import INSTANCES
+from roost.dashboard.pages.maintenance import MAINTENANCE
+from roost.dashboard.pages.maintenances import MAINTENANCES
 from roost.dashboard.pages.overview import OVERVIEW
 from roost.dashboard.pages.redecision import REDECISION_PAGE
 from roost.dashboard.pages.series import SERIES
@@ -62,9 +65,12 @@ PAGES: Final[tuple[Page, ...]] = (
     FLAVORS_PAGE,
     CELLS,
     EVENTS,
+    MAINTENANCES,
+    MAINTENANCE,
     SERIES,
     *CONFIRMATIONS,
     *INSTANCE_QUESTIONS.values(),
+    *MAINTENANCE_QUESTIONS.values(),
 )
 """All pages. A new page is one row here."""
 

@@ -18,6 +18,7 @@ from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.http import PATHS as CONDUCTOR_PATHS
 from roost.conductor.instances.views import InstanceViews
+from roost.conductor.maintenance.views import MaintenanceViews
 from roost.conductor.moves.views import MoveViews
 from roost.conductor.words.words import Words
 from roost.dashboard.actions.client import ConductorClient, check_endpoint
@@ -237,6 +238,7 @@ def _cloud(process: Process[SchedulingOptions]) -> CloudReads | None:
         cells,
         InstanceViews(Requests(api), cells, process.placement),
         MoveViews(cells),
+        MaintenanceViews(api, cells),
         Histories(api, cells, process.records),
         HostLookup(api, cells, words),
         CellRegistry(api, cells, watch, words),

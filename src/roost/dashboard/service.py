@@ -1,6 +1,6 @@
 """The parts of the process that pages read from, and the rules of who sees what."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +12,7 @@ from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.lookup import HostLookup
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instances.views import InstanceViews
+from roost.conductor.maintenance.views import MaintenanceViews
 from roost.conductor.moves.views import MoveViews
 from roost.dashboard.actions.client import ConductorClient
 from roost.dashboard.flavor_counts import FlavorCounts
@@ -45,12 +46,13 @@ SESSION_RULE = "dashboard:session"
 
 @dataclass(frozen=True)
 class CloudReads:
-    """The readers of a cloud with an API database: of cells, hosts, instances, moves and what happened."""
+    """The readers of a cloud with an API database, of what it has and what happened there."""
 
     api: Database
     cells: Mapping[str, Cell]
     instances: InstanceViews
     moves: MoveViews
+    maintenances: MaintenanceViews
     histories: Histories
     hosts: HostLookup
     registry: CellRegistry
@@ -100,6 +102,11 @@ class DashboardService:
     async def kept(self, key: object, seconds: float, make: Callable[[], Awaitable[T]]) -> T:
         """Return a view that all viewers share, made at most ``seconds`` ago. See `KeptViews.get`."""
         return await self.views.get(key, seconds, make)
+
+    def nodes_of_hosts(self, hosts: Iterable[str]) -> dict[str, str]:
+        """Return the root provider of the first node of each host that is known here."""
+        found = {host: sorted(self.table.indexes_of_host(host)) for host in {*hosts}}
+        return {host: self.table.nodes[indexes[0]] for host, indexes in found.items() if indexes}
 
     def is_operator(self, identity: Identity) -> bool:
         """Return whether an identity may see the pages of the whole cloud."""

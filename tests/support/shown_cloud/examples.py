@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import httpx
 
+from roost.dashboard.actions.instance_act import ACTS
+from roost.dashboard.actions.maintenance_act import MAINTENANCE_ACTS
 from roost.model.names import provider_uuid
 from support.shown_cloud import names
 from support.shown_cloud.storyteller import HOUR, NOW
@@ -46,6 +48,12 @@ def _instances(client: httpx.Client) -> list[str]:
     ]
 
 
+def _maintenance(client: httpx.Client) -> str:
+    """The newest maintenance."""
+    uuid: str = view(client, "/ui/maintenances")["page"]["maintenances"][0]["uuid"]
+    return uuid
+
+
 def _decisions(client: httpx.Client) -> list[str]:
     """The decisions of those instances, and refusals."""
     runs = []
@@ -73,9 +81,19 @@ _EXAMPLES: Final[Mapping[str, Callable[[httpx.Client], list[str]]]] = {
         ]
         for verb in ("enable", "disable", "drain")
     },
-    "/ui/actions/delete": lambda client: [
-        f"/ui/actions/delete?instance={address.rpartition('/')[2]}" for address in _instances(client)[:3]
-    ],
+    **{
+        f"/ui/actions/{verb}": lambda client, verb=verb: [
+            f"/ui/actions/{verb}?instance={address.rpartition('/')[2]}" for address in _instances(client)[:3]
+        ]
+        for verb in ACTS
+    },
+    "/ui/maintenances/{uuid}": lambda client: [f"/ui/maintenances/{_maintenance(client)}"],
+    **{
+        f"/ui/actions/{verb}": lambda client, verb=verb, act=act: [
+            f"/ui/actions/{verb}?maintenance={_maintenance(client)}{'&host=lab-01' if act.of_host else ''}"
+        ]
+        for verb, act in MAINTENANCE_ACTS.items()
+    },
 }
 """Of pages that need parameters."""
 

@@ -107,13 +107,15 @@ class Story:
         await self._teller.settle()
 
     async def _say_words(self, hosts: int) -> None:
-        """Operators disable hosts, with reasons."""
+        """Operators disable hosts, with reasons, and begin a maintenance."""
         self._clock.before(1.5 * HOUR)
         reasons = {"a2-01": "Memory errors since Tuesday, ticket 4711", f"b2-{hosts:02}": "To be replaced"}
         if self._hostile:
             reasons |= {"lab-01": names.IMAGE, "lab-02": names.WORDS}
         for host, reason in reasons.items():
             await self._teller.disable(host, reason)
+        await self._teller.maintain("lab-01", "lab-02")
+        await self._teller.settle()
 
     async def _refuse(self, hosts: int) -> None:
         """Requests that are refused, by each kind of cause. ``hosts``: of a rack."""

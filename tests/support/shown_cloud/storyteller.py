@@ -123,6 +123,12 @@ class Storyteller:
         answer = await self._http.put(f"/v1/hosts/{host}", json={"enabled": False, "reason": reason})
         assert answer.status_code == 200, answer.text
 
+    async def maintain(self, *hosts: str) -> None:
+        """An operator begins the maintenance of hosts."""
+        body = {"hosts": [*hosts], "reserve": False, "keep_going": True}
+        answer = await self._http.post("/v1/maintenances", json=body)
+        assert answer.status_code == 202, answer.text
+
     @asynccontextmanager
     async def visiting_host(
         self, cell: str, host: SimulatedHost, script: Script, aggregates: tuple[str, ...]

@@ -13,6 +13,7 @@ from roost.cli.service_client import RequestRefused, ServiceClient, ServiceFaile
 from roost.conductor.findings import (
     LEVELS,
     StatusFinding,
+    finding_of_maintenance,
     findings_of_audit,
     findings_of_cell,
     findings_of_feature,
@@ -81,6 +82,7 @@ def checked(connections: Mapping[Service, ServiceConnection], now: float, minute
         ("cells", "conductor", partial(_cells, conductor, counts)),
         ("hosts", "conductor", partial(_hosts, conductor, counts)),
         ("audit", "conductor", partial(_audit, conductor, counts)),
+        ("maintenances", "conductor", partial(_maintenances, conductor)),
         (
             "refusals",
             "scheduler",
@@ -185,6 +187,12 @@ def _hosts(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFinding]:
 def _audit(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFinding]:
     audit = conductor.ask("GET", "/v1/audit", query={"limit": 1})
     yield from findings_of_audit(audit["asks"], audit["found"], audit["round"])
+
+
+def _maintenances(conductor: ServiceClient) -> Iterator[StatusFinding]:
+    for page in conductor.pages("/v1/maintenances", "maintenances", {"under_way": True}):
+        for each in page["maintenances"]:
+            yield finding_of_maintenance(each["uuid"], each["state"], each["left"], each["reason"])
 
 
 def _refusals(

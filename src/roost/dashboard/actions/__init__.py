@@ -1,5 +1,5 @@
 """Actions: an operator enables, disables or drains a cell, a host or a node; an instance is stopped, started,
-moved or deleted.
+moved or deleted; a maintenance is paused, resumed or cancelled.
 
 Each has a page that says what will happen, and changes nothing. The form of that page is sent on to the
 conductor with the user's own token: its policy decides, and its event names the user.
@@ -7,6 +7,8 @@ conductor with the user's own token: its policy decides, and its event names the
     word               an operator's word: its subject, and the request that says it
     instance_act       the acts on an instance, and the views of their pages
     instance_act_page  these views as HTML
+    maintenance_act    the acts on a maintenance, and the views of their pages
+    maintenance_act_page  these views as HTML
     place              a cell, host or node as it is now
     client             requests to the conductor with the token of a user
     confirmation       the view of the page that asks before a word: what is there, and what will happen

@@ -12,6 +12,15 @@ from roost.dashboard.actions.client import UnknownOutcome
 from roost.dashboard.actions.confirmation import NOTHING_DOES
 from roost.dashboard.actions.instance_act import ACTS, ActVerb, InstanceActOutcome, InstanceForm, request_of
 from roost.dashboard.actions.instance_act_page import ALL_PROJECTS, instance_outcome_html
+from roost.dashboard.actions.maintenance_act import (
+    MAINTENANCE_ACTS,
+    RULE,
+    MaintenanceActOutcome,
+    MaintenanceForm,
+    MaintenanceVerb,
+    path_of,
+)
+from roost.dashboard.actions.maintenance_act_page import maintenance_outcome_html
 from roost.dashboard.actions.outcome import ActionResult, WordOutcome
 from roost.dashboard.actions.outcome_page import title_of_outcome, word_outcome_html
 from roost.dashboard.actions.place import PlaceNow, place_now
@@ -24,10 +33,17 @@ from roost.dashboard.views.absence import NO_API_DATABASE
 from roost.model.visibility import visible
 from roost.state.api_database.event_types import CloudEvent, EventsQuery
 from roost.storage import StorageError
-from roost.web.errors import Conflict, HTTPError, NotFound, Unavailable
+from roost.web.errors import BadRequest, Conflict, HTTPError, NotFound, Unavailable
 from roost.web.policy import Rule
 from roost.web.query import LARGEST_PAGE
 from roost.web.request import Request, Response
+
+_PLACES: Final = {
+    WordOutcome: addresses.CELLS,
+    InstanceActOutcome: addresses.INSTANCES,
+    MaintenanceActOutcome: addresses.MAINTENANCES,
+}
+"""The entry of the navigation under which the page after an action is."""
 
 CLOCKS_DIFFER: Final = 120.0
 """Seconds by which the clock of the process that wrote an event may be behind this one's."""
@@ -78,6 +94,33 @@ async def act_on_instance(service: DashboardService, req: Request, resp: Respons
         verb=verb, uuid=uuid, result=result, user=req.identity.user_id, at=began, instance=found, key=key
     )
     _answer(service, req, resp, visible(view, req.viewer), instance_outcome_html)
+
+
+async def act_on_maintenance(
+    service: DashboardService, req: Request, resp: Response, *, verb: MaintenanceVerb
+) -> None:
+    """Do an act on a maintenance, and show what became of it."""
+    form: MaintenanceForm = req.body
+    cloud = _cloud(service)
+    if MAINTENANCE_ACTS[verb].of_host != bool(form.host):
+        raise BadRequest("host names the host of the act.")
+    began = service.clock()
+    result = await _asked(service, req, "POST", path_of(verb, form), None, {})
+    uuid = form.maintenance.lower()
+    try:
+        found = await cloud.maintenances.show(uuid)
+    except (StorageError, NotFound):
+        found = None
+    view = MaintenanceActOutcome(
+        verb=verb,
+        uuid=uuid,
+        result=result,
+        user=req.identity.user_id,
+        at=began,
+        maintenance=found,
+        host=form.host or None,
+    )
+    _answer(service, req, resp, view, maintenance_outcome_html)
 
 
 def _cloud(service: DashboardService) -> CloudReads:
@@ -144,7 +187,7 @@ def _answer(
     service: DashboardService,
     req: Request,
     resp: Response,
-    view: WordOutcome | InstanceActOutcome,
+    view: WordOutcome | InstanceActOutcome | MaintenanceActOutcome,
     html: Any,
 ) -> None:
     resp.status = view.result.http_status
@@ -153,7 +196,7 @@ def _answer(
         resp.data = msgspec.json.encode(view)
         return
     viewing = viewing_of(service, req)
-    here = addresses.INSTANCES if isinstance(view, InstanceActOutcome) else addresses.CELLS
+    here = _PLACES[type(view)]
     show(resp, viewing, title_of_outcome(view.result), html(view, viewing), here=here)
 
 
@@ -176,6 +219,10 @@ ACTION_OPERATIONS: Final = (
             InstanceForm,
         )
         for verb, act in ACTS.items()
+    ),
+    *(
+        _form(addresses.action(verb), Rule(RULE), partial(act_on_maintenance, verb=verb), MaintenanceForm)
+        for verb in MAINTENANCE_ACTS
     ),
 )
 """The rules here are those of the questions; the policy of the conductor decides what is done."""

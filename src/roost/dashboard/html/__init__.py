@@ -8,6 +8,7 @@ values      numbers, times, names and amounts as text
 states      states in words, each with its mark
 times       times with their weekday, and durations
 places      links to hosts, cells and instances
+maintenances  parts of pages about maintenances
 lists       search forms, tables and the way to the next page
 history     the history of an instance as a timeline
 time_bar    the moment that a page shows, and the way to others

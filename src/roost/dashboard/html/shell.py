@@ -20,6 +20,7 @@ NAVIGATION = (
     ("Decisions", "decisions", addresses.DECISIONS, True),
     ("Cells", "cells", addresses.CELLS, False),
     ("Events", "events", addresses.EVENTS, False),
+    ("Maintenances", "maintenances", addresses.MAINTENANCES, False),
     ("Flavors", "flavors", addresses.FLAVORS, False),
     ("What if", "what-if", addresses.WHAT_IF, False),
 )

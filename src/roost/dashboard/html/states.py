@@ -1,4 +1,4 @@
-"""States of instances, moves, decisions, hosts and cells in words, each with its mark."""
+"""States of instances, moves, decisions, maintenances, hosts and cells in words, each with its mark."""
 
 from typing import Final, NamedTuple
 
@@ -85,6 +85,24 @@ _ATTEMPTS: Final = {
     "abandoned": ShownState("off", "Abandoned"),
 }
 
+_MAINTENANCES: Final = {
+    "running": ShownState("note", "Under way"),
+    "paused": ShownState("look", "Paused"),
+    "cancelling": ShownState("look", "Being cancelled"),
+    "done": ShownState("ok", "Done"),
+    "cancelled": ShownState("off", "Cancelled"),
+}
+
+_HOSTS_IN_MAINTENANCE: Final = {
+    "waiting": ShownState("off", "Waits for a wave"),
+    "disabling": ShownState("note", "Being disabled"),
+    "emptying": ShownState("note", "Being emptied"),
+    "in-work": ShownState("note", "In work"),
+    "returning": ShownState("note", "Being given back"),
+    "returned": ShownState("ok", "Given back"),
+    "left-out": ShownState("fails", "Left out"),
+}
+
 _PLACES: Final = {
     "up": ShownState("ok", "Up"),
     "down": ShownState("fails", "Down"),
@@ -112,6 +130,16 @@ def decision_state(outcome: str) -> ShownState:
 def attempt_state(result: str) -> ShownState:
     """Return the result of an attempt in words."""
     return _ATTEMPTS.get(result, ShownState("note", result))
+
+
+def maintenance_state(state: str) -> ShownState:
+    """Return the state of a maintenance in words."""
+    return _MAINTENANCES.get(state, ShownState("note", state))
+
+
+def host_in_maintenance_state(state: str) -> ShownState:
+    """Return the state of a host of a maintenance in words."""
+    return _HOSTS_IN_MAINTENANCE.get(state, ShownState("note", state))
 
 
 def place_state(state: str) -> ShownState:

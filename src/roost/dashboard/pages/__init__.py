@@ -14,6 +14,8 @@ host_tree      its provider tree
 hosts          the list of hosts
 instance       one instance, with its history
 instances      the list of instances
+maintenance    one maintenance, with its hosts
+maintenances   the list of maintenances
 overview       what needs attention, capacity and use
 redecision     a decision made again without each of its conditions
 what_if        the form of a request, and how many of it fit

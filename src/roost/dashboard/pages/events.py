@@ -8,6 +8,7 @@ import htpy as h
 from roost.dashboard import addresses
 from roost.dashboard.html.lists import cell, choice_field, empty, search_form, table, text_field
 from roost.dashboard.html.live import live_region
+from roost.dashboard.html.maintenances import maintenance_link
 from roost.dashboard.html.places import cell_link, host_link, instance_link
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.times import weekday_moment
@@ -188,7 +189,7 @@ def _row(event: CloudEvent, view: EventsView) -> h.Element:
         cell(
             "Event",
             h.span(class_=f"state-{mark}")[in_words(event.kind)],
-            event.name and [" ", h.bdi(".name")[event.name]],
+            event.name and [" ", _name(event)],
         ),
         cell(
             "Where",
@@ -200,6 +201,14 @@ def _row(event: CloudEvent, view: EventsView) -> h.Element:
         cell("Detail", event.detail and h.div(".clamp", title=event.detail)[h.bdi[event.detail]]),
         cell("By", _by(event)),
     ]
+
+
+def _name(event: CloudEvent) -> h.Node:
+    """What an event names: of a maintenance its uuid, else an aggregate or a process."""
+    assert event.name is not None
+    if event.kind.startswith("maintenance_"):
+        return maintenance_link(event.name)
+    return h.bdi(".name")[event.name]
 
 
 def _by(event: CloudEvent) -> h.Node:

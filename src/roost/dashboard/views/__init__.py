@@ -20,6 +20,8 @@ host_tree      its provider tree
 hosts          the list of hosts
 instance       one instance, with its history
 instances      the list of instances
+maintenance    one maintenance, with its hosts
+maintenances   the list of maintenances
 moments        times that people write
 outcome        the outcome of a decision in a word
 overview       what needs attention, capacity and use

@@ -14,6 +14,7 @@ from roost.conductor.findings import (
     LEVELS,
     Level,
     StatusFinding,
+    finding_of_maintenance,
     findings_of_audit,
     findings_of_cell,
     findings_of_feature,
@@ -24,6 +25,7 @@ from roost.conductor.findings import (
 )
 from roost.conductor.hosts.cells import SeenCell
 from roost.conductor.hosts.watch import held_back_by
+from roost.conductor.maintenance.types import MaintenancesQuery
 from roost.dashboard import addresses
 from roost.dashboard.fleet.criteria import NOWHERE
 from roost.dashboard.fleet.hosts import HostsNow
@@ -130,6 +132,18 @@ async def of_audit(cloud: CloudReads) -> list[Attention]:
     state = await cloud.api.read(read_audit_state())
     found = findings_of_audit(state.report.asks, state.report.findings, state.ended)
     return [_linked(each, addresses.CELLS) for each in found]
+
+
+async def of_maintenances(cloud: CloudReads) -> list[Attention]:
+    """Return the findings about the newest maintenances that are under way."""
+    page = await cloud.maintenances.page(MaintenancesQuery(under_way=True))
+    return [
+        _linked(
+            finding_of_maintenance(each.uuid, each.state, each.left, each.reason),
+            addresses.maintenance(each.uuid),
+        )
+        for each in page.maintenances
+    ]
 
 
 def of_ledger(ledger: Ledger) -> list[Attention]:

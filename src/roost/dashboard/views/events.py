@@ -116,7 +116,9 @@ async def events_view(service: DashboardService, cloud: CloudReads, req: Request
     return EventsView(
         at=service.clock(),
         page=page,
-        nodes=_nodes(service, page),
+        nodes=service.nodes_of_hosts(
+            each.host for each in page.events if each.host is not None and each.node is None
+        ),
         cells=tuple(sorted(cloud.cells)),
         about=query.about,
         kind=query.kind,
@@ -126,11 +128,3 @@ async def events_view(service: DashboardService, cloud: CloudReads, req: Request
         since=since,
         until=until,
     )
-
-
-def _nodes(service: DashboardService, page: NewestPage) -> dict[str, str]:
-    """Return the root provider of the first node of each host that has events."""
-    table = service.table
-    hosts = {each.host for each in page.events if each.host is not None and each.node is None}
-    found = {host: sorted(table.indexes_of_host(host)) for host in hosts}
-    return {host: table.nodes[indexes[0]] for host, indexes in found.items() if indexes}

@@ -92,7 +92,7 @@ async def overview_view(service: DashboardService, req: Request) -> OverviewView
 async def _made(service: DashboardService) -> OverviewView:
     unknown: dict[str, str] = {}
     cells, runs, found = await asyncio.gather(
-        _cells(service, unknown), _runs(service, unknown), _audit(service, unknown)
+        _cells(service, unknown), _runs(service, unknown), _of_cloud(service, unknown)
     )
     found += attention.of_disks(service.files())
     found += attention.of_certificate(service.certificate, service.clock())
@@ -149,14 +149,17 @@ async def _runs(service: DashboardService, unknown: dict[str, str]) -> RunSummar
         return None
 
 
-async def _audit(service: DashboardService, unknown: dict[str, str]) -> list[Attention]:
+async def _of_cloud(service: DashboardService, unknown: dict[str, str]) -> list[Attention]:
+    """Return the findings that are in the API database."""
+    found: list[Attention] = []
     if service.cloud is None:
-        return []
-    try:
-        return await attention.of_audit(service.cloud)
-    except StorageError as error:
-        unknown["audit"] = str(error)
-        return []
+        return found
+    for about, read in (("audit", attention.of_audit), ("maintenances", attention.of_maintenances)):
+        try:
+            found += await read(service.cloud)
+        except StorageError as error:
+            unknown[about] = str(error)
+    return found
 
 
 def _classes(fleet: Fleet) -> tuple[ClassCapacity, ...]:
