@@ -87,6 +87,12 @@ def words() -> frozenset[str]:
     return frozenset(word for text in texts() for word in re.findall(r"\w+", text))
 
 
+@cache
+def homes_of(owner: str) -> list[str]:
+    """The sources that define a class."""
+    return [text for text in texts() if re.search(rf"^class {owner}\b", text, re.MULTILINE)]
+
+
 @by_page
 def test_types_and_functions_exist(page: Path) -> None:
     if page.name == "configuration.md":
@@ -98,8 +104,7 @@ def test_types_and_functions_exist(page: Path) -> None:
         missing = [part for part in name.split(".") if part not in words()]
         assert not missing, f"{page.name}: {code}"
         owner, _, member = name.partition(".")
-        homes = [text for text in texts() if re.search(rf"^class {owner}\b", text, re.MULTILINE)]
-        if member and homes:
+        if member and (homes := homes_of(owner)):
             assert any(re.search(rf"\b{member}\b", text) for text in homes), f"{page.name}: {code}"
 
 

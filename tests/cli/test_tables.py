@@ -1,9 +1,11 @@
 """Tables: on a screen they fit, elsewhere a row is a line, and no value commands the terminal."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from roost.cli.tables import table_lines
+from roost.cli.tables import folded, table_lines
 
 HEADER = ("uuid", "state", "reason")
 UUID = "4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11"
@@ -64,3 +66,11 @@ def test_wide_characters_keep_the_columns() -> None:
     lines = list(table_lines(("name", "state"), [("機械", "up"), ("a", "down")]))
     assert lines[1] == "機械  up"
     assert lines[2] == "a     down"
+
+
+@given(st.text("ab𠀀é \t", max_size=60), st.integers(2, 20))
+def test_folded_lines_are_as_wide_as_they_may_be_and_lose_nothing(text: str, width: int) -> None:
+    lines = folded(text, width)
+    assert all(cell_len(line) <= width for line in lines)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    assert max(map(cell_len, folded("a" * 30, width, whole_words=True))) == 30

@@ -3,10 +3,9 @@
 import os
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 
 GAP = "  "
 """The space between two columns."""
@@ -27,6 +26,26 @@ def one_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def folded(text: str, width: int, *, whole_words: bool = False) -> list[str]:
+    """Return the lines of a text, each in at most so many columns, in which some characters take two.
+
+    Words that are wider are broken. ``whole_words``: they are lines that are too wide.
+    """
+    if cell_len(text) <= width:
+        return [text]
+    lines, line = [], ""
+    for word in text.split():
+        joined = f"{line} {word}" if line else word
+        if cell_len(joined) <= width:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+        *whole, line = [word] if whole_words else chop_cells(word, max(width, 2))
+        lines += whole
+    return [*lines, line] if line else lines
 
 
 def shortened(text: str, width: int) -> str:
@@ -84,7 +103,7 @@ def _narrowed(shown: Sequence[Sequence[str]], widths: Sequence[int], width: int)
 
 
 def _row(row: Sequence[str], widths: Sequence[int], right: int) -> Iterator[str]:
-    cells = [_folded(cell, wide) for cell, wide in zip(row, widths, strict=True)]
+    cells = [folded(cell, wide) for cell, wide in zip(row, widths, strict=True)]
     for number in range(max(map(len, cells))):
         parts = []
         for place, (lines, wide) in enumerate(zip(cells, widths, strict=True)):
@@ -92,12 +111,6 @@ def _row(row: Sequence[str], widths: Sequence[int], right: int) -> Iterator[str]
             space = " " * (wide - cell_len(text))
             parts.append(space + text if place >= right else text + space)
         yield GAP.join(parts).rstrip()
-
-
-def _folded(text: str, width: int, *, whole_words: bool = False) -> list[str]:
-    if cell_len(text) <= width:
-        return [text]
-    return textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=not whole_words)
 
 
 def _blocks(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
@@ -111,7 +124,7 @@ def _blocks(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
                 continue
             space = " " * (names - cell_len(name)) + GAP
             # A uuid that is longer than the line is not folded, so that it can be copied whole.
-            lines = _folded(value, max(LEAST_TEXT, width - names - len(GAP)), whole_words=True)
+            lines = folded(value, max(LEAST_TEXT, width - names - len(GAP)), whole_words=True)
             yield f"{name}{space}{lines[0]}".rstrip()
             for line in lines[1:]:
                 yield " " * (names + len(GAP)) + line

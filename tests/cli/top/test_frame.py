@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.text import Text
 
@@ -21,6 +21,7 @@ def table(rows: Sequence[Sequence[str]], all_rows: int | None = None, first: int
     return TableView(Text("a summary"), columns, rows, first, all_rows, "there are none")
 
 
+@example(20, 4, [], "000000000\U00018cd6𠀀", False)  # an escape, and a character that takes two columns
 @given(
     st.integers(1, 120),
     st.integers(1, 40),

@@ -1,12 +1,11 @@
 """The lines of the whole screen: tabs and head stay, the rows scroll, the last line has the keys."""
 
-import textwrap
 import time
 from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from roost.cli.tables import one_line
+from roost.cli.tables import folded, one_line
 from roost.cli.top.panes.pane import PaneView
 from roost.cli.top.session import TopSession
 
@@ -47,7 +46,7 @@ def frame(session: TopSession, reading: PaneReading, width: int, rows: int) -> F
         head.append(Text("reading ...", "dim"))
     if reading.problem is not None:
         old = "" if view is None else ". What is shown is from its last answer."
-        problem = textwrap.wrap(one_line(reading.problem) + old, max(width, 10))
+        problem = folded(one_line(reading.problem) + old, max(width, 10))
         head += [Text(line, "bold red") for line in problem[:MOST_PROBLEM_LINES]]
     # The last line is for the keys, and one row is shown on the smallest screen.
     head = head[: max(rows - 2, 1)]

@@ -1,12 +1,11 @@
 """A pane: one view of a cloud, read from services and shown as lines below a head that stays."""
 
-import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from rich.text import Text
 
-from roost.cli.tables import one_line
+from roost.cli.tables import folded, one_line
 from roost.cli.top.panes.columns import Cell, FittedColumns, PaneColumn
 from roost.cli.top.service_reader import ServiceReader
 
@@ -110,4 +109,4 @@ class TableView:
         return lines
 
     def _sentence(self, width: int) -> list[str]:
-        return textwrap.wrap(one_line(self._nothing), max(width, 1))
+        return folded(one_line(self._nothing), max(width, 1))
