@@ -28,7 +28,7 @@ from roost.server.backup.roles import ROLES
 from roost.state.api_database.cell_mappings import CellMapping, map_unknown_cell, section_of
 from roost.state.cell_database.host_admission import issue_token
 from roost.storage import Database
-from support.forked import Forked
+from support.forked import Forked, run_forked
 from support.serving import ENVIRONMENT
 from support.waiting import Deadline
 
@@ -133,8 +133,13 @@ class Cloud:
             role = name if name in ROLES else "cell"
             # A server under the load of this cloud may take longer to accept a connection than a user waits.
             url = f"{self.server.url(database)}?connect_timeout=120"
-            command = [*_ROOST, "db", "upgrade", "--role", role, "--database", url, *options]
-            subprocess.run(command, env=self._environment(), check=True, stdout=subprocess.DEVNULL)
+            command = ["db", "upgrade", "--role", role, "--database", url, *options]
+            if self.source is None:
+                done = run_forked(*command, seconds=START_SECONDS)
+                assert done.returncode == 0, done.stderr
+            else:
+                command = [*_ROOST, *command]
+                subprocess.run(command, env=self._environment(), check=True, stdout=subprocess.DEVNULL)
 
     def _environment(self) -> dict[str, str]:
         """That of a program from ``source``."""

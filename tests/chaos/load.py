@@ -22,7 +22,8 @@ class User:
     """Does what its seed says: asks for instances until ``most`` are its own, deletes, looks at some, …
 
     ``urls``: of conductors, one of which it asks at a time. ``moves``: whether it moves instances. ``power``:
-    whether it stops, starts, shelves and unshelves them.
+    whether it stops, starts, shelves and unshelves them. ``rest``: seconds between two acts: users without a
+    rest take all the time of the processors.
     """
 
     def __init__(
@@ -34,9 +35,11 @@ class User:
         *,
         moves: bool = True,
         power: bool = False,
+        rest: float = 0.0,
     ) -> None:
         self._books = books
         self._name = name
+        self._rest = rest
         self._urls = urls
         self._most = most
         self._weights = (5, 4, 2, *((3, 3) if moves else (0, 0)), 2 if power else 0)
@@ -47,7 +50,7 @@ class User:
 
     def run(self, http: httpx.Client, stop: threading.Event) -> None:
         """Act until told to stop."""
-        while not stop.is_set():
+        while not stop.wait(self._rest):
             acts = (self._ask, self._delete, self._look, self._move, self._settle, self._power)
             act = self._draw.choices(acts, self._weights)[0]
             try:

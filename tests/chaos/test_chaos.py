@@ -51,6 +51,7 @@ def run(
     users: int,
     lifetimes: int,
     seconds: float,
+    rest: float = 0.0,
 ) -> None:
     """Let users loose on a cloud in bad weather until so many instances have lived, or for some seconds.
 
@@ -62,7 +63,11 @@ def run(
         operator = Operator(books, seed, made.conductors, made.hosts, made.guests, HEADERS)
         weather = Weather(seed, made.programs, made.network, server, dead=operator.hear_of_dead)
         load = Load(
-            [User(books, f"{seed}.{number}", made.conductors, power=True) for number in range(users)], HEADERS
+            [
+                User(books, f"{seed}.{number}", made.conductors, power=True, rest=rest)
+                for number in range(users)
+            ],
+            HEADERS,
         )
 
         def is_enough() -> bool:
@@ -179,7 +184,17 @@ def started(servers: Servers, kind: str) -> Iterator[ServerProcess]:
 def test_two_minutes_in_bad_weather(tmp_path: Path, servers: Servers) -> None:
     """With the start of all processes, and with what is checked at the end, it takes two minutes."""
     with started(servers, "postgresql") as server:
-        run(tmp_path, server, "weather", hosts=60, agents=2, users=6, lifetimes=20_000, seconds=90.0)
+        run(
+            tmp_path,
+            server,
+            "weather",
+            hosts=60,
+            agents=2,
+            users=6,
+            lifetimes=20_000,
+            seconds=90.0,
+            rest=0.03,
+        )
 
 
 @pytest.mark.nightly

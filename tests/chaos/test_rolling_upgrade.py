@@ -57,7 +57,9 @@ def test_processes_are_exchanged_one_by_one_under_load_and_back(
         started(servers, "postgresql") as server,
         cloud(tmp_path, server, hosts=18, agents=1, seed="rolling", source=source) as made,
     ):
-        users = [User(books, f"rolling.{number}", made.conductors, moves=moves) for number in range(2)]
+        users = [
+            User(books, f"rolling.{number}", made.conductors, moves=moves, rest=0.05) for number in range(2)
+        ]
         load = Load(users, HEADERS)
         live(books, made)
         made.source = None

@@ -14,6 +14,10 @@ STILL = VIEWING._replace(nonce=None)
 """The viewer of pages without scripts."""
 
 PAGES = sorted(pages_named("a", VIEWING))
+LAID_OUT = [
+    each for each in PAGES if each in ("migrate asked", "finish-host asked") or not each.endswith(" asked")
+]
+"""Pages with a layout of their own: those that ask before an act differ in sentences."""
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
@@ -27,8 +31,9 @@ def test_names_break_no_layout(windows: Windows, page_server: PageServer, width:
     """A page is as wide as its window, a name is as wide as its place, and axe finds nothing."""
     window = windows.open(width=width)
     for kind in ("long", "bidi"):
-        for name, content in pages_named(HOSTILE[kind], STILL).items():
-            html = shell(STILL, name, content)
+        pages = pages_named(HOSTILE[kind], STILL)
+        for name in LAID_OUT:
+            html = shell(STILL, name, pages[name])
             page_server.answers["/ui/page"] = lambda _, html=html: Reply(html)  # type: ignore[misc]
             window.goto("/ui/page")
             assert overflow(window) == 0, f"{name}: {kind}"
