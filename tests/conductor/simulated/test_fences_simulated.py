@@ -14,7 +14,7 @@ from roost.conductor.evacuation import dead_hosts, judgement, silence
 from roost.conductor.evacuation.judgement import UNGUARDED as UNGUARDED_FENCE
 from roost.conductor.evacuation.options import EvacuationOptions
 from roost.model.fence import Fence
-from roost.model.instance import ACTIVE
+from roost.model.instance import ACTIVE, SHELVED
 from roost.model.move import CLEANING, DONE, SWITCHED
 from roost.model.spec import Flavor
 from roost.state.cell_database.history import read_history
@@ -120,6 +120,23 @@ def test_a_host_that_is_cut_off_stops_its_guests_and_is_evacuated():
         cloud.wait(300.0)
         cloud.finish()
         assert cloud.move(move.uuid).state == DONE
+
+
+def test_an_instance_that_was_to_be_shelved_on_a_host_that_is_cut_off_is_shelved_without_it():
+    with cloud_of_one() as cloud:
+        agent, host = agent_of(cloud), cloud.row(ONE).host
+        cloud.cut(agent.name, CELL, seconds=400.0)
+        cloud.wait(1.0)
+        cloud.shelve(ONE)
+        cloud.wait_for(ONE, SHELVED, seconds=200.0)
+        assert cloud.guests.running(ONE) == [] and not evacuations(cloud)
+        told = [each.reason for each in cloud.read("cell/c1", read_history(ONE)).transitions]
+        assert "its host is dead: fenced by its agent after 60 s of silence" in told
+        cloud.unshelve(ONE)
+        assert cloud.wait_for(ONE, ACTIVE).host != host
+        cloud.wait(250.0)
+        cloud.finish()
+        assert cloud.guests.hosts[host].stopped.get(ONE) is None
 
 
 def test_a_guest_whose_resize_waits_for_its_word_is_started_again_after_a_fence():

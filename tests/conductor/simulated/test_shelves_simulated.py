@@ -27,6 +27,8 @@ from roost.model.instance import (
 )
 from roost.model.move import DONE, REVERTED, SWITCHED, MoveRefused
 from roost.state.cell_database.conductor_work import take_work
+from roost.state.cell_database.history import read_history
+from roost.state.cell_database.moves import SHELVED_WITHOUT_HOST
 from roost.state.cell_database.shelves import NO_SHELF, assign_unshelved, put_on_shelf
 from roost.state.cell_database.tables import nodes
 from support.simulation import faults
@@ -242,6 +244,35 @@ def test_an_agent_that_dies_while_it_destroys_the_guest_goes_on(after):
         cloud.wait_for(ONE, SHELVED)
         cloud.unshelve(ONE)
         cloud.wait_for(ONE, ACTIVE)
+        cloud.finish()
+
+
+# A host that is dead
+
+
+@pytest.mark.parametrize("discards", [False, True], ids=["disks are kept", "disks are given up"])
+def test_an_instance_whose_host_is_dead_is_shelved_by_the_word_of_an_operator(discards):
+    with cloud_of_one() as cloud:
+        host, agent = host_of(cloud), cloud.process(f"{cloud.row(ONE).host}-agent")
+        agent.crash()
+        host.die()
+        cloud.shelve(ONE, discards_disks=discards)
+        cloud.wait(5.0)
+        cloud.migrate(ONE, evidence="it burnt")
+        cloud.wait(70.0)
+        # Before its session is free nothing is known of it.
+        assert cloud.row(ONE).state == SHELVING
+        assert "silent for long enough" in cloud.answers[-1].reason
+        cloud.migrate(ONE, evidence="it burnt")
+        cloud.wait_for(ONE, SHELVED)
+        assert cloud.answers[-1] == MoveRefused(SHELVED_WITHOUT_HOST)
+        told = [each.reason for each in cloud.read("cell/c1", read_history(ONE)).transitions]
+        assert "its host is dead: it burnt" in told
+        cloud.unshelve(ONE)
+        assert cloud.wait_for(ONE, ACTIVE).host != host.name
+        agent.start()
+        cloud.wait(30.0)
+        assert not host.off
         cloud.finish()
 
 

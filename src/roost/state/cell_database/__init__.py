@@ -83,6 +83,7 @@ there, at start and after every change. A message that is lost costs time, never
         active, stopped                 → shelving                   shelves.shelve_instance
         shelving                        → offloaded                  deletions.note_destroyed
         shelving                        → offloaded                  deletions.give_up_on_host
+        shelving                        → offloaded                  moves.begin_move
         offloaded                       → shelved                    shelves.put_on_shelf
         shelved                         → unshelving                 shelves.unshelve_instance
         unshelving                      → assigned                   shelves.assign_unshelved

@@ -36,7 +36,12 @@ from roost.state.cell_database.move_changes import end_moves_of, send_back
 from roost.state.cell_database.move_ends import fail_targets_on
 from roost.state.cell_database.move_halves import end_halves_of, leave_to_targets
 from roost.state.cell_database.rows import PRESENT, Row
-from roost.state.cell_database.shelves import note_offloaded, offload_without_host, take_off_shelf
+from roost.state.cell_database.shelves import (
+    HOST_GIVEN_UP,
+    note_offloaded,
+    offload_without_host,
+    take_off_shelf,
+)
 from roost.state.cell_database.state_changes import note_changes
 from roost.state.cell_database.tables import build_attempts, instances
 from roost.storage import entering, in_batches, one_of
@@ -269,7 +274,7 @@ def give_up_on_host(
     deleting = tuple(by_state.get(DELETING, ()))
     end_deletions(deleting, at)(connection)
     shelving = by_state.get(SHELVING, [])
-    offload_without_host(connection, shelving, host, at)
+    offload_without_host(connection, shelving, host, at, HOST_GIVEN_UP)
     if only is None:
         ended += fail_targets_on(connection, host, reason, HOST_GONE, at)
     return GivenUp(frozenset(key.instance for key in (*building, *ran, *deleting, *shelving)) | back, ended)

@@ -20,7 +20,9 @@ from roost.model.instance import (
     REBUILDING,
     REBUILDING_STOPPED,
     REBUILDS,
+    SHELVING,
     STOPPED,
+    AttemptKey,
     Instance,
     Requester,
 )
@@ -68,6 +70,7 @@ from roost.state.cell_database.move_changes import (
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, is_here, move_of, move_row
 from roost.state.cell_database.nodes import find_disk_store, moves_live, resizes_in_place
 from roost.state.cell_database.rows import decoded
+from roost.state.cell_database.shelves import offload_without_host
 from roost.state.cell_database.silent_hosts import is_proved
 from roost.state.cell_database.tables import instances, moves
 from roost.state.leases import VACANT
@@ -188,7 +191,9 @@ def begin_move(
     ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now. ``forced``: no
     filter evaluates ``to_host``. ``flavor``: of the instance on the target; None: as before. ``proof``: that
     the source is dead, of an evacuation; an operator's gets the stamp of the source's session, others are
-    of the session that they name, and of the row of the silent host; all get the store of its disks.
+    of the session that they name, and of the row of the silent host; all get the store of its disks. An
+    instance that is being shelved has no guest any more by it: it is shelved without its host, and does not
+    move.
     ``groups``: the request groups of the new flavor's device profile, if agents attach its devices; None:
     they do not. ``attached``: whether instances with ports or accelerators may move. ``across``: the
     target may be in another cell. ``in_place``: the instance's own host may be the target, if its driver
@@ -211,6 +216,11 @@ def begin_move(
         if proof is not None:
             _end_at_dead_source(connection, locked, proof, at)
         return MoveRefused(_why_locked(connection, locked.move))
+    if proof is not None and locked.state == SHELVING:
+        reason = f"its host is dead: {proof.evidence}"
+        key = AttemptKey(locked.uuid, locked.attempt)
+        offload_without_host(connection, [key], locked.host or "", at, reason)
+        return MoveRefused(SHELVED_WITHOUT_HOST)
     if (refusal := refusal_of(locked, of_dead=proof is not None)) is not None:
         return MoveRefused(refusal)
     assert locked.spec is not None and locked.selection is not None
@@ -274,6 +284,9 @@ def refusal_of(instance: Instance, *, of_dead: bool = False) -> str | None:
         return "the cell does not know what the instance was built from and what it holds"
     return None
 
+
+SHELVED_WITHOUT_HOST = "its host is dead, and it is shelved without it: it can be unshelved on another one"
+"""Why an instance that was to be shelved does not move."""
 
 STAYS_IN_CELL = "instances with ports or accelerators do not move to other cells yet"
 

@@ -137,18 +137,20 @@ _SHELVING = (
 )
 
 
-def offload_without_host(connection: Connection, keys: Iterable[AttemptKey], host: str, at: float) -> None:
-    """Shelve instances on a host that is given up, whose rows are locked; nobody waits for it.
+def offload_without_host(
+    connection: Connection, keys: Iterable[AttemptKey], host: str, at: float, reason: str
+) -> None:
+    """Shelve instances on a host that is given up or dead, whose rows are locked; nobody waits for it.
 
-    It is ordered to destroy what it has, in case it comes back.
+    ``reason``: in their histories. The host is ordered to destroy what it has, in case it comes back.
     """
     given = [DestroyOrder(key.instance, key.attempt, host) for key in keys]
     if given:
-        enter_state(connection, [each.instance for each in given], OFFLOADED, at, HOST_SILENT)
+        enter_state(connection, [each.instance for each in given], OFFLOADED, at, reason)
         give_orders(given, at)(connection)
 
 
-HOST_SILENT = "the shelving goes on without the host, which was given up"
+HOST_GIVEN_UP = "the shelving goes on without the host, which was given up"
 """The reason in the history of an instance whose host has not destroyed its guest."""
 
 

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.departure import Departure
-from roost.model.instance import IN_PLACE, LOST, POWERING_OFF, POWERING_ON, REBUILDS
+from roost.model.instance import IN_PLACE, LOST, POWERING_OFF, POWERING_ON, REBUILDS, SHELVING
 from roost.model.move import ENDED, LIMITED, REQUESTED, SEEKING, SENDING, ProofKind, SessionStamp
 from roost.model.text import clean_text
 from roost.state.cell_database.host_fences import ToldFence, read_fences
@@ -37,8 +37,8 @@ FENCING: Final = "fencing"
 DEAD: Final = "dead"
 """No guest runs there: its instances are evacuated."""
 
-EVACUABLE: Final = (*IN_PLACE, LOST, POWERING_OFF, POWERING_ON, *REBUILDS)
-"""States of instances that can be evacuated from a host that is dead."""
+EVACUABLE: Final = (*IN_PLACE, LOST, POWERING_OFF, POWERING_ON, *REBUILDS, SHELVING)
+"""States of instances that go on by the proof that their host is dead: evacuated, or shelved."""
 
 
 class SilentHost(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class Outlook(msgspec.Struct, frozen=True):
     """The knowledge of a cell about hosts that are silent.
 
     ``told``: the fences that their agents have told. ``leaving``: of hosts with instances that can be
-    evacuated, these. ``known``: all rows of silent hosts of the cell.
+    evacuated or shelved without them, these. ``known``: all rows of silent hosts of the cell.
     """
 
     told: Mapping[str, ToldFence]
