@@ -59,7 +59,8 @@ class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
     - ``reserve``, ``most_hosts``: of its plans, see `roost.scheduler.maintenance`.
     - ``keeps_going``: it goes on after a host was left out; else it pauses.
     - ``wave``: the number of the last wave that has begun, from 1; 0 before the first.
-    - ``reason``: why it is paused, or why the next wave does not begin; None without one.
+    - ``reason``: why it is paused, why the next wave does not begin, or what this one waits for; None
+      without one.
     - ``owner``, ``owner_epoch``: the holder of the lease under which a super conductor carries it, and the
       number of the owner. Each write of an owner names both.
     - ``began``, ``changed_at``: seconds since the epoch; the latter is of its state.

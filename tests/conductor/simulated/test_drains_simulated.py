@@ -13,7 +13,7 @@ from roost.state.api_database.drains import find_drain_word, read_open_drains
 from roost.state.api_database.operator_words import say_words
 from roost.state.cell_database.departures import DrainProgress, describe_drain
 from roost.state.cell_database.move_limits import MoveLimits, count_moves
-from roost.state.cell_database.moves import begin_move
+from roost.state.cell_database.moves import begin_move, keeps_no_disks
 from support.simulation.cloud_world import PAUSES
 from support.simulation.network import BrokenPromise
 from support.simulation.process import Process
@@ -92,7 +92,7 @@ def test_a_drained_host_is_emptied_within_the_limits_and_no_move_is_asked_for_tw
     for seed in range(3):
         with cloud_of_a_full_host(seed=seed) as cloud:
             cloud.say(moves=True)
-            assert cloud.progress() == DrainProgress(NUMBER, 0, 0, 0, ())
+            assert cloud.progress() == DrainProgress(NUMBER, 0, 0, 0, (), NUMBER)
             ended = cloud.wait_until_left(0)
             assert (ended.moved, ended.stuck) == (NUMBER, 0)
             assert (cloud.most[HOST], cloud.most[""]) == (LIMITS.per_host, LIMITS.per_host)
@@ -225,6 +225,18 @@ def test_a_lost_instance_is_named_with_its_state_and_does_not_hold_the_others_up
         left = cloud.wait_until_left(1)
         assert [(each.instance, each.state) for each in left.staying] == [("instance1", "lost")]
         assert left.stuck == 1
+        cloud.finish()
+
+
+def test_instances_whose_disks_stay_are_named_with_the_reason() -> None:
+    with cloud_of_a_full_host(2) as cloud:
+        cloud.guests.hosts[HOST].store = None
+        cloud.wait(40.0)
+        cloud.say(moves=True)
+        cloud.wait(5.0)
+        left = cloud.progress()
+        assert (left.left, left.stuck, left.waiting) == (2, 2, 0)
+        assert {each.reason for each in left.staying} == {keeps_no_disks(HOST)}
         cloud.finish()
 
 

@@ -15,7 +15,6 @@ from roost.agent.provider_tree import ProviderTree
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
 from roost.model.fence import Fence
 from roost.model.instance import Instance
-from roost.model.node import YES
 from support.simulation.hosts import FOREIGN, Host
 from support.simulation.network import Handling, Network
 from support.simulation.process import Process, ServiceCall, SimulatedContext
@@ -72,8 +71,8 @@ class DriverService:
     def nodes(self) -> None:
         """The host is its only node."""
 
-    def disk_store(self) -> str:
-        return YES
+    def disk_store(self) -> str | None:
+        return self._host.store
 
     def remove_disks(self, instance: str) -> None:
         self._host.remove_disk(instance)

@@ -12,6 +12,7 @@ from roost.agent.persistent_state import MemoryState
 from roost.agent.protocol.types import PortsReleased
 from roost.agent.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
+from roost.model.node import YES
 from support.simulation.network import BrokenPromise
 
 FOREIGN = "foreign-guest"
@@ -109,6 +110,8 @@ class Host:
         self.has_tokens = True
         """Whether only a guest comes here for whose attempt the host is ready."""
         self.cannot_stop = False
+        self.store: str | None = YES
+        """The store of disks that its driver tells; None: it keeps none."""
         self.keeps_shelved = True
         """Whether disks stay in the store when guests are destroyed."""
         self.failing = 0.0

@@ -11,7 +11,7 @@ from roost.model.spec import RequestedDestination, RequestSpec
 from roost.process.context import Context
 from roost.scheduler.maintenance.live_fleet import GuestThere, WantedPlan
 from roost.state.cell_database.instance_search import read_placed
-from roost.state.cell_database.moves import refusal_of
+from roost.state.cell_database.moves import keeps_no_disks, refusal_of
 from roost.state.cell_database.nodes import read_disk_stores
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
@@ -91,5 +91,5 @@ def _stays(instance: Instance, *, has_store: bool) -> str | None:
         return f"instance {instance.uuid} moves already, by {instance.move}"
     refusal = refusal_of(instance)
     if refusal is None and not has_store:
-        refusal = f"the driver of host {instance.host} does not keep the disks of guests that move"
+        refusal = keeps_no_disks(instance.host)
     return None if refusal is None else f"instance {instance.uuid} cannot move: {refusal}"

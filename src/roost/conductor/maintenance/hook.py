@@ -70,9 +70,9 @@ class MaintenanceOptions(OptionStruct, frozen=True, kw_only=True, group="mainten
         900.0,
         min=0.0,
         help="A host is left out of a maintenance when no instance has left it for so long, and none of "
-        "those that are there can move; after as long again, if moves from there do not go on. A maintenance "
-        "of which no further host can be emptied waits as long. It is longer than build_seconds_limit, in "
-        "which moves end.",
+        "those that are there can move; after as long again, if something is waited for that does not go on: "
+        "a move, a host that is to do something, a turn. A maintenance of which no further host can be "
+        "emptied waits as long. It is longer than build_seconds_limit, in which moves end.",
     )
 
     @property

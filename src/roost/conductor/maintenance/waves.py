@@ -85,6 +85,7 @@ STUCK_LOOK_SECONDS = 10.0
 
 CANCELLED_BEFORE = "the maintenance was cancelled"
 ENABLED_MEANWHILE = "somebody has enabled the host meanwhile"
+MAY_COME = "it has no instance, and one that was asked for before it was disabled may still come to it"
 NOT_MOVED = "somebody has disabled the host meanwhile, without the wish that its instances move"
 
 
@@ -99,14 +100,15 @@ class _Seen(NamedTuple):
     """The progress of a host that is emptied, by the monotonic clock.
 
     ``left``: the number of instances that are left. ``look``: when is looked closely at why they are.
-    ``moves``: the moves under way from there at the last close look, each with its state, and ``since``: when
-    they were seen first.
+    ``signs``: of what keeps them there, as seen at the last close look, and ``since``: when these were seen
+    first. ``reason``: what the host is waited for, after that look.
     """
 
     left: int
     look: float
-    moves: frozenset[tuple[str, str]] = frozenset()
+    signs: frozenset[tuple[str, str]] = frozenset()
     since: float = 0.0
+    reason: str | None = None
 
 
 class Maintenances:
@@ -230,6 +232,7 @@ class _Step:
                     await self._return(each.row, CANCELLED_BEFORE)
             return None
         await self._empty(by_state[EMPTYING])
+        await self._say_wait(by_state[EMPTYING])
         for each in by_state[IN_WORK]:
             await self._work_on(each)
         return None
@@ -259,13 +262,21 @@ class _Step:
         for each in hosts:
             if not each.disabled:
                 await self._return(each.row, ENABLED_MEANWHILE)
-            elif not each.empty:
+            elif each.empty:
+                self._work.seen.pop(_key(each.row), None)
+            else:
                 by_cell[each.row.cell].append(each)
         if self._maintenance.state == PAUSED:
             for each in hosts:
                 self._work.seen.pop(_key(each.row), None)
             return
         await self._context.together([self._look_at(cell, of) for cell, of in by_cell.items()])
+
+    async def _say_wait(self, hosts: Sequence[HostInWave]) -> None:
+        """Say what the first host of some is waited for that does not get empty, until it goes on."""
+        seen = ((each.row.host, self._work.seen.get(_key(each.row))) for each in hosts)
+        reasons = (f"host {host} is waited for: {of.reason}" for host, of in seen if of and of.reason)
+        await self._note(next(reasons, None))
 
     async def _look_at(self, cell: str, hosts: Sequence[HostInWave]) -> None:
         """Leave out hosts of a cell whose instances do not leave; later if the cell does not answer."""
@@ -279,34 +290,42 @@ class _Step:
                 if seen is None or seen.left != number:
                     seen = _Seen(number, now + self._work.options.stuck_seconds)
                 self._work.seen[key] = seen
-                if number and now >= seen.look:
+                if now >= seen.look:
                     await self._look_closely(each, subject, seen)
         except StorageError as error:
             values = {"cell": cell, "error": one_line(error)}
             self._context.log("hosts of a maintenance are looked at later", values, "debug")
 
     async def _look_closely(self, each: HostInWave, subject: Subject, seen: _Seen) -> None:
-        """Leave a host out that no instance has left for some time, unless one may soon. Raises
-        `StorageError`."""
+        """Leave a host out that no instance has left for some time, unless one may soon.
+
+        What goes on there, or elsewhere in the cell while its own instances wait for their turn, is waited
+        for, as long as something of it changes. Raises `StorageError`.
+        """
         now, database = self._context.monotonic(), f"cell/{subject.cell}"
         if not each.moves:
             return await self._return(each.row, NOT_MOVED)
         progress = await self._context.read(database, describe_drain(subject, 0.0))
-        under_way = list_moves(MoveFilter(under_way=True, host=subject.host), MOST_MOVES)
-        moves = frozenset(
-            (move.uuid, move.state)
-            for move in await self._context.read(database, under_way)
-            if move.source.host == subject.host
+        under_way = await self._context.read(
+            database, list_moves(MoveFilter(under_way=True, host=subject.host), MOST_MOVES)
         )
-        since = seen.since if moves == seen.moves else now
-        # Moves from a host that is dead may wait for it for ever.
-        goes_on = progress.moving and now - since < self._work.options.stuck_seconds
-        waits = not progress.moving and progress.left > progress.stuck
-        if goes_on or waits:
-            key = _key(each.row)
-            self._work.seen[key] = seen._replace(look=now + STUCK_LOOK_SECONDS, moves=moves, since=since)
+        of_host = (await self._context.read(database, describe_hosts((subject.host,)))).get(subject.host)
+        reason = _why_stuck(progress, len(under_way))
+        if of_host is not None and (of_host.session is None or of_host.session.vacant):
+            reason += "; the agent of the host is silent"
+        signs = {(move.uuid, move.state) for move in under_way}
+        signs |= {(each.instance, each.state) for each in progress.staying}
+        if progress.waiting:
+            others = await self._context.read(database, list_moves(MoveFilter(under_way=True), MOST_MOVES))
+            signs |= {(move.uuid, move.state) for move in others}
+        since = seen.since if signs == seen.signs else now
+        # What a dead host has to do, or moves from there, may be waited for for ever.
+        goes_on = progress.stuck < progress.left or not progress.left
+        if goes_on and now - since < self._work.options.stuck_seconds:
+            look = now + STUCK_LOOK_SECONDS
+            self._work.seen[_key(each.row)] = _Seen(seen.left, look, frozenset(signs), since, reason)
             return None
-        return await self._return(each.row, _why_stuck(progress))
+        return await self._return(each.row, reason)
 
     async def _work_on(self, each: HostInWave) -> None:
         """Call the hook for a host that is empty, if it is due."""
@@ -459,7 +478,7 @@ class _Step:
         number = await self._write(leave_out(self._owned, reasons, self._context.clock()))
         metrics.MAINTAINED_HOSTS.labels("left_out").inc(number or 0)
 
-    async def _note(self, reason: str, *, pauses: bool = False) -> None:
+    async def _note(self, reason: str | None, *, pauses: bool = False) -> None:
         if pauses or reason != self._maintenance.reason:
             await self._write(note_reason(self._owned, reason, self._context.clock(), pauses=pauses))
 
@@ -481,11 +500,13 @@ def _word(each: HostInWave) -> SaidWord:
     return SaidWord(subject, not each.disabled, None, each.row.changed_at)
 
 
-def _why_stuck(progress: DrainProgress) -> str:
-    """Return why the instances of a host do not leave it."""
+def _why_stuck(progress: DrainProgress, moves: int) -> str:
+    """Return why the instances of a host do not leave it. ``moves``: those from and to it."""
+    if not progress.left:
+        return MAY_COME
     numbers = "1 instance does" if progress.left == 1 else f"{progress.left:,} instances do"
-    first = next(iter(progress.staying), None)
-    if first is None:
-        return f"{numbers} not leave it, and {progress.moving} moves do not go on"
-    why = f"instance {first.instance} is {first.state}"
-    return f"{numbers} not leave it; {why}{'' if first.reason is None else f': {first.reason}'}"
+    named = sorted(progress.staying, key=lambda each: each.reason is None)
+    if named:
+        why = f"instance {named[0].instance} is {named[0].state}"
+        return f"{numbers} not leave it; {why}{'' if named[0].reason is None else f': {named[0].reason}'}"
+    return f"{numbers} not leave it, and {moves or 'no'} moves {'do not go on' if moves else 'begin'}"

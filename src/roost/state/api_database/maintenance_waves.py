@@ -256,16 +256,19 @@ def leave_out(
 
 @transaction
 def note_reason(
-    connection: Connection, owned: MaintenanceOwner, reason: str, at: float, *, pauses: bool
+    connection: Connection, owned: MaintenanceOwner, reason: str | None, at: float, *, pauses: bool
 ) -> Maintenance | None:
-    """Note why the next wave does not begin. ``pauses``: the maintenance pauses."""
+    """Note why the next wave does not begin, or what this one waits for; None: nothing holds it up.
+
+    ``pauses``: the maintenance pauses.
+    """
     held = _hold(connection, owned)
     if held is None or held.state != RUNNING:
         return None
-    if pauses:
+    if pauses and reason is not None:
         return pause_held(connection, held, reason, at)
     mine = sa.update(maintenances).where(maintenances.c.uuid == owned.uuid)
-    connection.execute(mine.values(reason=clean_text(reason)))
+    connection.execute(mine.values(reason=None if reason is None else clean_text(reason)))
     return held
 
 

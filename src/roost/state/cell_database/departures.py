@@ -26,7 +26,8 @@ from roost.model.operator_word import Subject
 from roost.state.cell_database.instance_search import PLACED, count_remaining
 from roost.state.cell_database.move_limits import MoveCounts, MoveLimits, count_moves
 from roost.state.cell_database.move_rows import MOVES, SOURCE, is_here, move_of
-from roost.state.cell_database.moves import STAYS_IN_CELL, refusal_of
+from roost.state.cell_database.moves import STAYS_IN_CELL, keeps_no_disks, refusal_of
+from roost.state.cell_database.nodes import nodes_without_disk_store
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, moves
 from roost.storage import in_batches, one_of_constants, transaction
@@ -77,7 +78,7 @@ class DrainProgress(msgspec.Struct, frozen=True):
     ``left``: the number of instances that are on the subject, those of moves that have not ended among them.
     ``moving``: of moves that are under way. ``moved``: moves from there that are done since it was disabled.
     ``stuck``: the number of instances that cannot move. ``staying``: these, and those that are being built,
-    at most `MOST_NAMED`.
+    at most `MOST_NAMED`. ``waiting``: of instances that may be asked to move, in their turn.
     """
 
     left: int
@@ -85,6 +86,7 @@ class DrainProgress(msgspec.Struct, frozen=True):
     moved: int
     stuck: int
     staying: tuple[StayingInstance, ...]
+    waiting: int = 0
 
 
 @transaction
@@ -114,23 +116,28 @@ def describe_drain(connection: Connection, subject: Subject, since: float) -> Dr
     left_alone = INSTANCES.where(
         *_on(subject), one_of_constants(instances.c.state, PLACED), instances.c.move.is_(None)
     ).order_by(instances.c.changed_at, instances.c.uuid)
-    for row in connection.execute(left_alone):
-        instance = instance_of(row)
+    there = [instance_of(row) for row in connection.execute(left_alone)]
+    without = nodes_without_disk_store({each.node for each in there if each.node is not None})(connection)
+    waiting = 0
+    for instance in there:
         failed = failures.get((instance.uuid, instance.attempt), [])
         reason = refusal_of(instance) if instance.state in IN_PLACE else instance.reason
         if not subject.host and instance.spec is not None and has_attachments(instance.spec):
             reason = reason or STAYS_IN_CELL
+        if instance.node in without:
+            reason = reason or keeps_no_disks(instance.host)
         if instance.state in UNSETTLED:
             reason = None
         elif instance.state in IN_PLACE and reason is None:
             if not failed:
+                waiting += 1
                 continue
             reason = failed[-1]
         stuck += instance.state not in UNSETTLED
         staying.append(StayingInstance(instance.uuid, instance.state, reason, len(failed)))
     left = count_remaining((subject,))(connection).instances.get(subject, 0)
     moved = _moved(connection, subject, since)
-    return DrainProgress(left, moving, moved, stuck, tuple(staying[:MOST_NAMED]))
+    return DrainProgress(left, moving, moved, stuck, tuple(staying[:MOST_NAMED]), waiting)
 
 
 def _locked(connection: Connection, subject: Subject) -> list[StayingInstance]:

@@ -233,7 +233,7 @@ def begin_move(
     if proof is not None:
         proof = msgspec.structs.replace(proof, store=store)
     elif store is None:
-        return MoveRefused(f"the driver of host {locked.host} does not keep the disks of guests that move")
+        return MoveRefused(keeps_no_disks(locked.host))
     if kind == LIVE and locked.state != ACTIVE:
         return MoveRefused(f"the instance is {locked.state}; only one that is active moves while it runs")
     if kind == LIVE and has_attachments(locked.spec):
@@ -283,6 +283,11 @@ def refusal_of(instance: Instance, *, of_dead: bool = False) -> str | None:
     if instance.spec is None or instance.selection is None or instance.selection.generation is None:
         return "the cell does not know what the instance was built from and what it holds"
     return None
+
+
+def keeps_no_disks(host: str | None) -> str:
+    """Return why the instances of a host cannot move whose driver keeps no disks."""
+    return f"the driver of host {host} does not keep the disks of guests that move"
 
 
 SHELVED_WITHOUT_HOST = "its host is dead, and it is shelved without it: it can be unshelved on another one"

@@ -55,6 +55,17 @@ def _has_store(store: str) -> sa.ColumnElement[bool]:
 
 
 @short_read
+def nodes_without_disk_store(connection: Connection, uuids: Collection[str]) -> frozenset[str]:
+    """Return those of some nodes on which the disks of their guests stay: see `find_disk_store`."""
+    return frozenset(
+        row.node
+        for some in in_batches(uuids)
+        for row in connection.execute(_STORED, {"nodes": some})
+        if KEEPS_DISKS not in report_of(row, "").stats
+    )
+
+
+@short_read
 def moves_live(connection: Connection, node: str) -> bool:
     """Return whether guests of a node can move while they run."""
     row = connection.execute(_STORED, {"nodes": [node]}).one_or_none()
