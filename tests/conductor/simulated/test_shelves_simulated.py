@@ -232,6 +232,20 @@ def test_a_shelved_instance_is_deleted_by_another_host_if_its_own_is_removed():
         cloud.finish()
 
 
+@pytest.mark.parametrize("seconds", [0.0, 90.0], ids=["not seen yet", "silent"])
+def test_a_shelved_instance_is_deleted_by_another_host_if_its_own_is_silent(seconds):
+    with cloud_of_one(shelved=True) as cloud:
+        host = cloud.row(ONE).shelf.host
+        cloud.process(f"{host}-agent").crash()
+        cloud.wait(seconds)
+        cloud.delete(ONE)
+        # A silence is seen after a minute, and a deletion waits for a minute.
+        cloud.wait(10.0 if seconds else 100.0)
+        assert cloud.row(ONE) is None and ONE not in cloud.guests.disks
+        cloud.process(f"{host}-agent").start()
+        cloud.finish()
+
+
 @pytest.mark.parametrize("after", [0.02, 0.3, 1.5])
 def test_an_agent_that_dies_while_it_destroys_the_guest_goes_on(after):
     with cloud_of_one() as cloud:

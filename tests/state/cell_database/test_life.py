@@ -12,7 +12,7 @@ from roost.state import cell_database
 FOLDER = Path(cell_database.__file__).parent
 NAMES = {value for name, value in vars(instance).items() if name.isupper() and isinstance(value, str)}
 STATES = NAMES - {instance.RESHAPED, instance.GONE, *instance.OF_MOVES}
-ALSO = {"deletions.give_up_on_host": {"failed", "destroyed"}}
+ALSO = {"deletions.give_up_on_host": {"failed", "destroyed", "deleting"}}
 """States that a transaction enters by other transactions, as the text below the table says."""
 
 

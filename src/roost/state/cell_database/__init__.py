@@ -91,7 +91,7 @@ there, at start and after every change. A message that is lost costs time, never
         abandoned, of a shelved one     → shelved                    shelves.put_on_shelf
         any                             → deleting, destroyed        deletions.DeleteInstances
         deleting                        → destroyed                  deletions.note_destroyed
-        deleting                        → destroyed                  deletions.end_deletions
+        deleting                        → destroyed, deleting        deletions.end_deletions
         those whose guest was built     → abandoned                  deletions.give_up_on_host
         destroyed                       → gone                       deletions.forget_destroyed
 

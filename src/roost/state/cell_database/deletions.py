@@ -38,6 +38,7 @@ from roost.state.cell_database.move_halves import end_halves_of, leave_to_target
 from roost.state.cell_database.rows import PRESENT, Row
 from roost.state.cell_database.shelves import (
     HOST_GIVEN_UP,
+    ask_another_host,
     note_offloaded,
     offload_without_host,
     take_off_shelf,
@@ -189,11 +190,12 @@ _DESTROYED = (
 )
 
 
-@entering(DESTROYED)
+@entering(DESTROYED, DELETING)
 def end_deletions(connection: Connection, keys: tuple[AttemptKey, ...], at: float) -> list[AttemptKey]:
     """Let deletions go on without their hosts, which do not answer; returns the deletions that go on.
 
-    The order to destroy stays: a host that comes back is not up before it has carried it out.
+    The order to destroy stays: a host that comes back is not up before it has carried it out. What is kept of
+    a shelved instance is removed by another host that can.
     """
     gone = []
     told = line(DESTROYED, at, NOT_ANSWERED)
@@ -204,7 +206,14 @@ def end_deletions(connection: Connection, keys: tuple[AttemptKey, ...], at: floa
             instances.c.state == DELETING,
         )
         row = connection.execute(sa.select(instances.c.host).where(*deleting).with_for_update()).one_or_none()
-        if row is not None:
+        if row is not None and (other := ask_another_host(connection, key.instance, row.host)) is not None:
+            also = line(DELETING, at, f"host {row.host} does not answer: host {other} removes what is kept")
+            of_it = instances.c.uuid == key.instance
+            values = {"changed_at": at, "history": with_line(also)}
+            connection.execute(sa.update(instances).where(of_it).values(**values))
+            note_changes(connection, [key.instance], also)
+            gone.append(key)
+        elif row is not None:
             values = {
                 "state": DESTROYED,
                 "owner": None,
@@ -225,7 +234,7 @@ class GivenUp(msgspec.Struct, frozen=True):
     ended: list[Attempt]
 
 
-@entering(FAILED, ABANDONED, DESTROYED, OFFLOADED)
+@entering(FAILED, ABANDONED, DESTROYED, OFFLOADED, DELETING)
 def give_up_on_host(
     connection: Connection,
     *,

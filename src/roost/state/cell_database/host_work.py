@@ -19,7 +19,7 @@ from roost.model.move import MoveWork
 from roost.state.cell_database.guests import FORGET_UNKNOWN_GUEST
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import held_hosts, instances, orders
-from roost.state.leases import Stamp, read_stamps
+from roost.state.leases import VACANT, Stamp, read_stamps
 from roost.storage import in_batches, one_of, one_of_constants, transaction
 
 FOR_HOSTS = frozenset(AT_HOST)
@@ -123,6 +123,18 @@ _ACKNOWLEDGE = sa.delete(orders).where(
     orders.c.instance_uuid == sa.bindparam("key"),
     orders.c.attempt == sa.bindparam("of_attempt"),
 )
+
+
+def hosts_at_work(connection: Connection, hosts: Collection[str]) -> list[str]:
+    """Return those of some hosts, in order, whose agents have a session and carry out orders."""
+    held = frozenset(connection.execute(_HELD).scalars())
+    stamps = read_stamps(connection, [session_name(host) for host in hosts])
+    vacant = VACANT, 0, 0
+    return [
+        host
+        for host in sorted(hosts)
+        if host not in held and stamps.get(session_name(host), vacant)[0] != VACANT
+    ]
 
 
 def session_name(host: str) -> str:

@@ -46,7 +46,7 @@ from roost.state.cell_database.history import (
     transition_line,
     with_line,
 )
-from roost.state.cell_database.host_work import give_orders
+from roost.state.cell_database.host_work import give_orders, hosts_at_work
 from roost.state.cell_database.move_changes import locked_instance
 from roost.state.cell_database.nodes import find_hosts_with_store, find_shelf_store
 from roost.state.cell_database.rows import (
@@ -281,8 +281,9 @@ def take_off_shelf(connection: Connection, uuids: Collection[str]) -> None:
     """Give shelved instances that are deleted, whose rows are locked, to hosts that remove what is kept.
 
     The host is the one that has an attempt, or where the instance ran, or another one with its disks. If
-    nothing is kept, or no host is left, the instance has none. The order to destroy is of an attempt of its
-    own: the result of an earlier order, which kept disks and ports, must not end the deletion.
+    nothing is kept, or no host is left, the instance has none. One whose agent is silent is asked only if no
+    other one can do it. The order to destroy is of an attempt of its own: the result of an earlier order,
+    which kept disks and ports, must not end the deletion.
     """
     rows = [row for some in in_batches(uuids) for row in connection.execute(_NAMED, {"uuids": some})]
     for instance in map(instance_of, rows):
@@ -293,15 +294,38 @@ def take_off_shelf(connection: Connection, uuids: Collection[str]) -> None:
             connection.execute(sa.update(instances).where(of_it).values(**values))
 
 
-def _host_of_shelf(connection: Connection, instance: Instance) -> str | None:
+def ask_another_host(connection: Connection, uuid: str, host: str) -> str | None:
+    """Have another host remove what is kept of a shelved instance that is deleted, in place of a silent one.
+
+    Returns its name; None: no other one can, or the silent host may have a guest of it. The row is locked.
+    """
+    row = connection.execute(_NAMED, {"uuids": [uuid]}).one_or_none()
+    instance = None if row is None else instance_of(row)
+    # Instances that were taken off the shelf have a host, and no node.
+    if instance is None or instance.node is not None:
+        return None
+    other = _host_of_shelf(connection, instance, without=host)
+    if other is None or not hosts_at_work(connection, [other]):
+        return None
+    values = {"host": other, "attempt": _next_attempt(connection, instance)}
+    connection.execute(sa.update(instances).where(instances.c.uuid == uuid).values(**values))
+    return other
+
+
+def _host_of_shelf(connection: Connection, instance: Instance, without: str | None = None) -> str | None:
+    """Return the host that removes what is kept of a shelved instance. ``without``: not this one."""
     shelf = instance.shelf
     attached = instance.spec is not None and has_attachments(instance.spec)
     if shelf is None or (shelf.store is None and not attached):
         return None
-    hosts = connection.execute(_HOST_OF_NODE, {"node": shelf.node}).scalars().all()
+    hosts = [*connection.execute(_HOST_OF_NODE, {"node": shelf.node}).scalars()]
     if shelf.store is not None:
         with_store = find_hosts_with_store(shelf.store)(connection)
-        hosts = [host for host in hosts if host in with_store] or sorted(with_store)
+        hosts = [host for host in hosts if host in with_store]
+        hosts += sorted(with_store.difference(hosts))
+    hosts = [host for host in hosts if host != without]
+    at_work = hosts_at_work(connection, hosts)
+    hosts.sort(key=lambda host: host not in at_work)
     return hosts[0] if hosts else None
 
 
