@@ -25,6 +25,7 @@ from roost.conductor.time_limits import (
     limit_builds,
     limit_deletions,
     limit_moves,
+    limit_restarts,
     trim_past,
 )
 from roost.model.record import RecordSink
@@ -97,6 +98,7 @@ def routines_of(
             else []
         ),
         lasting(context, "limit_deletions", lambda: limit_deletions(context, work.cell, limits)),
+        lasting(context, "limit_restarts", lambda: limit_restarts(context, work.cell, limits)),
         lasting(context, "trim_past", lambda: trim_past(context, work.cell, limits)),
     ]
 

@@ -17,7 +17,12 @@ from roost.state.cell_database.conductor_work import work_topic
 from roost.state.cell_database.deletions import end_deletions
 from roost.state.cell_database.history import PRUNED_AT_ONCE, prune_past
 from roost.state.cell_database.host_work import attempts_assigned, deletions_awaited
-from roost.state.cell_database.move_ends import fail_targets, targets_unconfirmed
+from roost.state.cell_database.move_ends import (
+    end_restarts,
+    fail_targets,
+    restarts_awaited,
+    targets_unconfirmed,
+)
 from roost.state.cell_database.moves import PRUNED_AT_ONCE as MOVES_AT_ONCE
 from roost.state.cell_database.moves import confirm_waiting, prune_moves
 from roost.state.leases import Stamp, Standstill
@@ -54,7 +59,8 @@ class TimeLimits(OptionStruct, frozen=True, kw_only=True, group="conductor"):
         name="destroy_seconds_limit",
         min=1.0,
         help="Seconds without a sign of life of its host after which an instance that is deleted is freed "
-        "without it. The host is not up again before it has destroyed what it has of the instance.",
+        "without it. The host is not up again before it has destroyed what it has of the instance. After as "
+        "long a failed move ends whose source is to start the guest again.",
     )
     confirm_hours: float = option(
         24.0,
@@ -130,15 +136,39 @@ async def _limit_attempts(
 
 async def limit_deletions(context: Context, cell: str, limits: TimeLimits) -> None:
     """Let deletions go on whose hosts show no sign of life, for ever. The orders to destroy stay."""
+    await _limit_silence(
+        context, cell, limits, deletions_awaited(), end_deletions, "deletions go on without their hosts"
+    )
+
+
+async def limit_restarts(context: Context, cell: str, limits: TimeLimits) -> None:
+    """End moves whose sources are to start the guest again, and show no sign of life, for ever."""
+    await _limit_silence(
+        context, cell, limits, restarts_awaited(), end_restarts, "moves ended without their sources"
+    )
+
+
+async def _limit_silence(
+    context: Context,
+    cell: str,
+    limits: TimeLimits,
+    read: Work[Mapping[AttemptKey, Stamp]],
+    end: Callable[[tuple[AttemptKey, ...], float], Work[list[AttemptKey]]],
+    event: str,
+) -> None:
+    """End what waits for hosts that show no sign of life for as long as a deletion waits, for ever.
+
+    ``read``: what waits, each with the stamp of the session of its host.
+    """
     standing: Standstill[AttemptKey] = _standstill(limits.destroy_seconds)
     while True:
-        overdue = await _overdue(context, cell, deletions_awaited(), limits.destroy_seconds, standing)
+        overdue = await _overdue(context, cell, read, limits.destroy_seconds, standing)
         for some in _batches(overdue):
-            ended = await _written(context, cell, end_deletions(some, context.clock()))
+            ended = await _written(context, cell, end(some, context.clock()))
             if ended is None:
                 break
             if ended:
-                _tell(context, cell, "deletions go on without their hosts", len(ended))
+                _tell(context, cell, event, len(ended))
         await context.sleep(limits.destroy_seconds / LOOKS)
 
 

@@ -32,6 +32,7 @@
     preparing                                     sending     its cell has no room for the move now
     sending                                       restarting, returning  as preparing
     restarting                                    returning   the source has started its guest again
+    restarting                                    returning   it is silent: the instance orders the start
     returning                                     failed      the instance holds what it held before
     switched                                      reverting   a revert was asked for
     reverting                                     resuming    the target has stopped its guest
@@ -375,6 +376,18 @@ def other_place(move: Move, attempt: int | None) -> MovePlace | None:
         return move.source
     if move.state in _TARGET_LEFT and move.target is not None and attempt != move.target.attempt:
         return move.target
+    return None
+
+
+def awaited_host(move: Move) -> str | None:
+    """Return the host of this cell that a move waits for, to stop, start, build or destroy a guest.
+
+    None: it waits for no host, or for one of another cell.
+    """
+    if move.state in AT_SOURCE and move.side != ARRIVING:
+        return move.source.host
+    if move.state in AT_TARGET and move.side != LEAVING and move.target is not None:
+        return move.target.host
     return None
 
 

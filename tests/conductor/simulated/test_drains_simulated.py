@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from roost.model.instance import ACTIVE, STOPPED
-from roost.model.move import DONE, FAILED_MOVE, REQUESTED
+from roost.model.instance import ACTIVE, POWERING_ON, STOPPED
+from roost.model.move import DONE, FAILED_MOVE, REQUESTED, STOPPING
 from roost.model.operator_word import SaidWord, Subject
 from roost.state.api_database.drains import find_drain_word, read_open_drains
 from roost.state.api_database.operator_words import say_words
 from roost.state.cell_database.departures import DrainProgress, describe_drain
+from roost.state.cell_database.move_ends import SOURCE_SILENT
 from roost.state.cell_database.move_limits import MoveLimits, count_moves
 from roost.state.cell_database.moves import begin_move, keeps_no_disks
 from support.simulation.cloud_world import PAUSES
@@ -225,6 +226,29 @@ def test_a_lost_instance_is_named_with_its_state_and_does_not_hold_the_others_up
         left = cloud.wait_until_left(1)
         assert [(each.instance, each.state) for each in left.staying] == [("instance1", "lost")]
         assert left.stuck == 1
+        cloud.finish()
+
+
+def test_a_drain_does_not_count_what_waits_for_a_silent_host_as_moving() -> None:
+    with cloud_of_a_full_host(3) as cloud:
+        cloud.guests.hosts[HOST].unstoppable = 1.0
+        agent = cloud.process(f"{HOST}-agent")
+        cloud.say(moves=True)
+        while not any(each.state == STOPPING for each in cloud.moves("c1").values()):
+            cloud.wait(0.1)
+        agent.crash()
+        cloud.guests.hosts[HOST].unstoppable = 0.0
+        until = cloud.loop.now + 400.0
+        while (now := cloud.progress()).stuck < 3 or now.moving:
+            promise(cloud.loop.now < until, f"it waits for a host that is dead: {now}")
+            cloud.wait(0.5)
+        assert {each.reason for each in now.staying if each.state == POWERING_ON} == {
+            f"host {HOST} is silent, or carries out no orders"
+        }
+        failed = [each for each in cloud.moves("c1").values() if each.state == FAILED_MOVE]
+        assert failed and all(SOURCE_SILENT in (each.reason or "") for each in failed)
+        agent.start()
+        assert cloud.wait_until_left(0, seconds=3_000.0).moved == 3
         cloud.finish()
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from roost.model.instance import ACTIVE
+from roost.model.instance import ACTIVE, POWERING_ON
 from roost.model.move import (
     CLEANING,
     CONTINUING,
@@ -35,6 +35,7 @@ from roost.model.spec import ServerGroup
 from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.history import read_history
+from roost.state.cell_database.move_ends import SOURCE_SILENT
 from roost.state.cell_database.move_work import take_target
 from roost.state.cell_database.moves import read_steps
 from support.clouds import spec
@@ -407,6 +408,32 @@ def dead_host(cloud):
     agent.crash()
     host.die()
     return host, agent
+
+
+def test_a_move_whose_source_has_died_ends_and_its_instance_can_be_evacuated_or_is_started_again():
+    for is_dead in (True, False):
+        with cloud_of_one() as cloud:
+            cloud.fail_late(ONE, 2, 3)
+            move = cloud.migrate(ONE)
+            cloud.wait_for_move(move, STARTING)
+            source = cloud.guests.hosts[cloud.row(ONE).host]
+            agent = cloud.process(f"{source.name}-agent")
+            agent.crash()
+            if is_dead:
+                source.die()
+            cloud.wait_for_move(move, RESTARTING)
+            cloud.wait(30.0)
+            assert cloud.move(move).state == RESTARTING
+            ended = cloud.wait_for_move(move, FAILED_MOVE, seconds=150.0)
+            assert ended.reason.endswith(f"; {SOURCE_SILENT}") and "does not start it" in ended.reason
+            assert (cloud.row(ONE).state, cloud.row(ONE).move) == (POWERING_ON, None)
+            if is_dead:
+                cloud.wait_for_move(cloud.evacuate(ONE), CLEANING)
+                assert cloud.row(ONE).host != source.name
+            agent.start()
+            cloud.wait_for(ONE, ACTIVE)
+            cloud.wait(20.0)
+            cloud.finish()
 
 
 def test_an_instance_is_evacuated_from_a_dead_host_and_the_host_gives_its_room_away_when_it_is_back():

@@ -309,10 +309,7 @@ class _Step:
         under_way = await self._context.read(
             database, list_moves(MoveFilter(under_way=True, host=subject.host), MOST_MOVES)
         )
-        of_host = (await self._context.read(database, describe_hosts((subject.host,)))).get(subject.host)
         reason = _why_stuck(progress, len(under_way))
-        if of_host is not None and (of_host.session is None or of_host.session.vacant):
-            reason += "; the agent of the host is silent"
         signs = {(move.uuid, move.state) for move in under_way}
         signs |= {(each.instance, each.state) for each in progress.staying}
         if progress.waiting:

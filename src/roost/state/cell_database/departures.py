@@ -5,6 +5,7 @@ it was tried.
 """
 
 from collections import Counter
+from collections.abc import Collection
 
 import msgspec
 import sqlalchemy as sa
@@ -20,9 +21,12 @@ from roost.model.move import (
     FAILED_MOVE,
     SWITCHED,
     UNDER_WAY,
+    Move,
+    awaited_host,
     has_attachments,
 )
 from roost.model.operator_word import Subject
+from roost.state.cell_database.host_work import FOR_HOSTS, hosts_at_work
 from roost.state.cell_database.instance_search import PLACED, count_remaining
 from roost.state.cell_database.move_limits import MoveCounts, MoveLimits, count_moves
 from roost.state.cell_database.move_rows import MOVES, SOURCE, is_here, move_of
@@ -61,7 +65,9 @@ def find_departures(
 
 
 class StayingInstance(msgspec.Struct, frozen=True):
-    """An instance on a drained subject that does not move now. ``reason``: why, None while it is built.
+    """An instance on a drained subject that does not move now.
+
+    ``reason``: why, None while its host or a conductor works on it.
 
     ``tries``: its moves from its present host that have failed.
     """
@@ -77,8 +83,9 @@ class DrainProgress(msgspec.Struct, frozen=True):
 
     ``left``: the number of instances that are on the subject, those of moves that have not ended among them.
     ``moving``: of moves that are under way. ``moved``: moves from there that are done since it was disabled.
-    ``stuck``: the number of instances that cannot move. ``staying``: these, and those that are being built,
-    at most `MOST_NAMED`. ``waiting``: of instances that may be asked to move, in their turn.
+    ``stuck``: the number of instances that cannot move, those of moves that wait for a word or for a host
+    which is silent among them. ``staying``: these, and those that are being built, at most `MOST_NAMED`.
+    ``waiting``: of instances that may be asked to move, in their turn.
     """
 
     left: int
@@ -99,24 +106,22 @@ def describe_drain(connection: Connection, subject: Subject, since: float) -> Dr
         )
         if subject.node in ("", (move := move_of(row)).source.node)
     ]
+    left_alone = INSTANCES.where(
+        *_on(subject), one_of_constants(instances.c.state, PLACED), instances.c.move.is_(None)
+    ).order_by(instances.c.changed_at, instances.c.uuid)
+    there = [instance_of(row) for row in connection.execute(left_alone)]
+    awaited = {host for move in under_way if (host := awaited_host(move)) is not None}
+    awaited |= {each.host for each in there if each.state in FOR_HOSTS and each.host is not None}
+    idle = awaited.difference(hosts_at_work(connection, awaited))
     staying = [
-        StayingInstance(
-            move.instance,
-            ACTIVE,
-            f"move {move.uuid} waits to be confirmed or reverted: it is on another host",
-            0,
-        )
+        StayingInstance(move.instance, ACTIVE, why, 0)
         for move in under_way
-        if move.state == SWITCHED
+        if (why := _why_halted(move, idle)) is not None
     ]
     moving = len(under_way) - len(staying)
     staying += _locked(connection, subject)
     stuck = len(staying)
     failures = _failures(connection, subject)
-    left_alone = INSTANCES.where(
-        *_on(subject), one_of_constants(instances.c.state, PLACED), instances.c.move.is_(None)
-    ).order_by(instances.c.changed_at, instances.c.uuid)
-    there = [instance_of(row) for row in connection.execute(left_alone)]
     without = nodes_without_disk_store({each.node for each in there if each.node is not None})(connection)
     waiting = 0
     for instance in there:
@@ -127,17 +132,31 @@ def describe_drain(connection: Connection, subject: Subject, since: float) -> Dr
         if instance.node in without:
             reason = reason or keeps_no_disks(instance.host)
         if instance.state in UNSETTLED:
-            reason = None
+            waits = instance.state in FOR_HOSTS and instance.host in idle
+            reason = _idle(instance.host) if waits else None
         elif instance.state in IN_PLACE and reason is None:
             if not failed:
                 waiting += 1
                 continue
             reason = failed[-1]
-        stuck += instance.state not in UNSETTLED
+        stuck += instance.state not in UNSETTLED or reason is not None
         staying.append(StayingInstance(instance.uuid, instance.state, reason, len(failed)))
     left = count_remaining((subject,))(connection).instances.get(subject, 0)
     moved = _moved(connection, subject, since)
     return DrainProgress(left, moving, moved, stuck, tuple(staying[:MOST_NAMED]), waiting)
+
+
+def _why_halted(move: Move, idle: Collection[str]) -> str | None:
+    """Return why a move from a subject does not go on; None if it may. ``idle``: hosts that do nothing."""
+    if move.state == SWITCHED:
+        return f"move {move.uuid} waits to be confirmed or reverted: it is on another host"
+    if (host := awaited_host(move)) in idle:
+        return f"move {move.uuid} is {move.state}; {_idle(host)}"
+    return None
+
+
+def _idle(host: str | None) -> str:
+    return f"host {host} is silent, or carries out no orders"
 
 
 def _locked(connection: Connection, subject: Subject) -> list[StayingInstance]:

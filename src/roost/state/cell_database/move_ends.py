@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model import record
-from roost.model.instance import AttemptKey, DestroyOrder
+from roost.model.instance import POWERING_ON, AttemptKey, DestroyOrder
 from roost.model.move import (
     ARRIVING,
     CANCELLING,
@@ -43,7 +43,8 @@ from roost.model.move import (
     TargetFailure,
 )
 from roost.model.record import Attempt
-from roost.state.cell_database.host_work import give_orders
+from roost.state.cell_database.history import enter_state
+from roost.state.cell_database.host_work import give_orders, session_name
 from roost.state.cell_database.move_changes import (
     MOVE,
     end_of_target,
@@ -54,9 +55,10 @@ from roost.state.cell_database.move_changes import (
     way_back,
 )
 from roost.state.cell_database.move_halves import locked_half
-from roost.state.cell_database.move_rows import MOVES, carried_text, move_of
+from roost.state.cell_database.move_rows import MOVES, SOURCE, carried_text, is_here, move_of
 from roost.state.cell_database.moves import find_moves
 from roost.state.cell_database.tables import moves
+from roost.state.leases import Stamp, read_stamps
 from roost.storage import entering, one_of_constants, transaction
 
 NOT_CONFIRMED = "the target has not asked within its time whether it may start the guest"
@@ -115,6 +117,45 @@ def fail_targets(connection: Connection, keys: tuple[AttemptKey, ...], at: float
         fail_target(connection, move, reason, TIMED_OUT, at, orders=True, retryable=not waits)
         ended.append(end_of_target(move, record.FAILED, at, reason))
     return ended
+
+
+@transaction
+def restarts_awaited(connection: Connection) -> dict[AttemptKey, Stamp]:
+    """Return the guests that sources of moves are to start again, each with the stamp of its host."""
+    found = connection.execute(_RESTARTING).all()
+    stamps = read_stamps(connection, {session_name(row.source_host) for row in found})
+    return {
+        AttemptKey(row.instance_uuid, row.source_attempt): stamps.get(session_name(row.source_host), ())
+        for row in found
+    }
+
+
+_RESTARTING = sa.select(moves.c.instance_uuid, moves.c.source_attempt, moves.c.source_host).where(
+    moves.c.state == RESTARTING, is_here(SOURCE)
+)
+
+
+@entering(MOVE)
+def end_restarts(connection: Connection, keys: tuple[AttemptKey, ...], at: float) -> list[AttemptKey]:
+    """End moves whose sources do not start the guest again, as they do not answer; returns theirs.
+
+    From then on the start is an order of the instance, like one by its user: the host carries it out when it
+    is back, and an instance of a host that is dead can be evacuated.
+    """
+    ended = []
+    for key in keys:
+        move = locked_at(connection, key.instance, key.attempt)
+        if move is None or move.state != RESTARTING or key.attempt != move.source.attempt:
+            continue
+        enter_state(connection, [key.instance], POWERING_ON, at, SOURCE_SILENT)
+        reason = f"{move.reason}; {SOURCE_SILENT}" if move.reason else SOURCE_SILENT
+        enter(connection, move, RETURNING, at, reason=reason)
+        ended.append(key)
+    return ended
+
+
+SOURCE_SILENT = "its host does not answer: it starts the guest again when it is back"
+"""Why a move has ended whose source was to start the guest again, and why its instance is to be started."""
 
 
 class AbortedMove(msgspec.Struct, frozen=True):
