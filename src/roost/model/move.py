@@ -461,9 +461,13 @@ class MoveStep(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MoveRefused(msgspec.Struct, frozen=True):
-    """A move cannot begin, or not be confirmed or reverted now. ``reason``: one sentence."""
+    """A move cannot begin, or not be confirmed or reverted now.
+
+    ``reason``: one sentence. ``is_early``: what stands in its way ends by itself: it can be asked again soon.
+    """
 
     reason: str
+    is_early: bool = False
 
 
 def spec_of_move(

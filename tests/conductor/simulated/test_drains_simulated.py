@@ -242,6 +242,11 @@ def test_a_drain_does_not_count_what_waits_for_a_silent_host_as_moving() -> None
         while (now := cloud.progress()).stuck < 3 or now.moving:
             promise(cloud.loop.now < until, f"it waits for a host that is dead: {now}")
             cloud.wait(0.5)
+        while any(each.state != FAILED_MOVE for each in cloud.moves("c1").values()):
+            promise(cloud.loop.now < until, f"a move does not end: {cloud.moves('c1')}")
+            cloud.wait(0.5)
+        now = cloud.progress()
+        assert (now.stuck, now.moving) == (3, 0)
         assert {each.reason for each in now.staying if each.state == POWERING_ON} == {
             f"host {HOST} is silent, or carries out no orders"
         }

@@ -13,10 +13,13 @@ from roost.conductor.agent_endpoint.sessions import close_session
 from roost.conductor.evacuation import dead_hosts, judgement, silence
 from roost.conductor.evacuation.judgement import UNGUARDED as UNGUARDED_FENCE
 from roost.conductor.evacuation.options import EvacuationOptions
+from roost.conductor.words import departures
 from roost.model.fence import Fence
 from roost.model.instance import ACTIVE, SHELVED
-from roost.model.move import CLEANING, DONE, SWITCHED
+from roost.model.move import CLEANING, DONE, FAILED_MOVE, SWITCHED
+from roost.model.operator_word import SaidWord, Subject
 from roost.model.spec import Flavor
+from roost.state.api_database.operator_words import say_words
 from roost.state.cell_database.history import read_history
 from roost.state.cell_database.host_work import SESSION
 from roost.state.cell_database.silent_hosts import read_silent_hosts
@@ -43,6 +46,12 @@ class Cloud(Scripted):
     """A cloud of a cell whose dead hosts are evacuated by themselves."""
 
     evacuations = EvacuationOptions(after=AFTER)
+
+
+class Draining(Cloud):
+    """The same with drains that move instances."""
+
+    drains = True
 
 
 class WithBmcs(Scripted):
@@ -363,6 +372,38 @@ def test_the_guests_of_an_agent_that_was_stopped_in_order_run_on():
         (row,) = cloud.read("cell/c1", read_silent_hosts()).values()
         assert row.words == judgement.CLOSED
         agent.start()
+        cloud.finish()
+
+
+def a_locked_instance_is_evacuated(faults, seed):
+    """A move locks the instance for long after its host is proved to be dead."""
+    with cloud_of_one(faults, seed, build_seconds=500.0) as cloud:
+        cloud.build_in(400.0)
+        cloud.cut(agent_of(cloud).name, CELL, seconds=2_000.0)
+        move = cloud.migrate(ONE)
+        ended = cloud.wait_for_move(move, FAILED_MOVE, seconds=1_500.0)
+        cloud.build_in(0.1)
+        later = wait_for_evacuation(cloud, seconds=600.0).began - ended.changed_at
+        promise(later < 40.0, f"it is evacuated {later:.0f} s later")
+        cloud.finish()
+
+
+def test_a_request_that_is_only_early_is_no_failure_after_which_the_pauses_grow(monkeypatch):
+    a_locked_instance_is_evacuated(NONE, 1)
+    monkeypatch.setattr(departures, "EARLY", departures.RETRIES)
+    assert "s later" in found(a_locked_instance_is_evacuated, NONE)
+
+
+def test_a_drained_host_that_is_dead_is_evacuated_at_once():
+    with cloud_of_one(world=Draining) as cloud:
+        host = cloud.row(ONE).host
+        cloud.cut(agent_of(cloud).name, CELL, seconds=400.0)
+        cloud.wait(70.0)
+        word = SaidWord(Subject("c1", host), False, "fan", cloud.loop.now, True)
+        cloud.network.databases["api"].run(say_words((word,), None), True)
+        wait_for_evacuation(cloud, seconds=60.0)
+        assert {each.kind for each in cloud.moves("c1").values()} == {"evacuate"}
+        cloud.wait(400.0)
         cloud.finish()
 
 

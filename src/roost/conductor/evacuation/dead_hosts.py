@@ -269,7 +269,7 @@ class DeadHosts:
             )
             asked = await context.write(database, begin)
             if isinstance(asked, MoveRefused):
-                cell.times.refuse(each, context.monotonic())
+                cell.times.refuse(each, context.monotonic(), asked)
 
     async def _tell(self, context: Context, name: str, cell: _Cell, rows: Collection[SilentHost]) -> None:
         """Write the events of hosts that are dead, or not evacuated, once each. Raises `StorageError`."""

@@ -44,16 +44,23 @@ BUSY_SECONDS = 0.5
 RETRIES = Backoff(first_seconds=10.0, longest_seconds=900.0)
 """The pauses before an instance whose move has failed is asked to move again."""
 
+EARLY = Backoff(first_seconds=5.0, longest_seconds=30.0)
+"""The pauses before an instance is asked again that was asked too early: what keeps it ends by itself."""
+
 OF_DRAINS = uuid.UUID("6f1c1f52-58c5-4d0f-9a4e-5b1d3f0b7a11")
 """The namespace of the uuids of moves that drains ask for."""
 
 
 class _Failed(NamedTuple):
-    """An instance that has not moved: its failed moves, requests that were refused, and when it is due."""
+    """An instance that has not moved: its failed moves, requests that were refused, and when it is due.
+
+    ``early``: requests in a row that came too early.
+    """
 
     tries: int
     refusals: int
     due: float
+    early: int = 0
 
 
 class RetryTimes:
@@ -78,10 +85,18 @@ class RetryTimes:
             known = self._note(departure, 0 if known is None else known.refusals, now)
         return now >= known.due
 
-    def refuse(self, departure: Departure, now: float) -> None:
-        """Note that the cell has refused to move an instance."""
-        known = self._failed.get(departure.instance)
-        self._note(departure, 1 if known is None else known.refusals + 1, now)
+    def refuse(self, departure: Departure, now: float, refused: MoveRefused) -> None:
+        """Note that the cell has refused to move an instance.
+
+        A request that came too early is no failure, after which the pauses grow up to 15 minutes.
+        """
+        known = self._failed.get(departure.instance, _Failed(departure.tries, 0, now))
+        if refused.is_early:
+            early = known.early + 1
+            due = now + EARLY.pause(early)
+            self._failed[departure.instance] = _Failed(departure.tries, known.refusals, due, early)
+        else:
+            self._note(departure, known.refusals + 1, now)
 
     def clear(self) -> None:
         """Forget all: nothing is drained."""
@@ -228,6 +243,6 @@ async def _ask(
         if not isinstance(asked, MoveRefused):
             break
     if isinstance(asked, MoveRefused):
-        times.refuse(departure, context.monotonic())
+        times.refuse(departure, context.monotonic(), asked)
         return False
     return asked is not None and asked.state not in ENDED

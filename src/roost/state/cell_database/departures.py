@@ -26,7 +26,7 @@ from roost.model.move import (
     has_attachments,
 )
 from roost.model.operator_word import Subject
-from roost.state.cell_database.host_work import FOR_HOSTS, hosts_at_work
+from roost.state.cell_database.host_work import FOR_HOSTS, idle_hosts
 from roost.state.cell_database.instance_search import PLACED, count_remaining
 from roost.state.cell_database.move_limits import MoveCounts, MoveLimits, count_moves
 from roost.state.cell_database.move_rows import MOVES, SOURCE, is_here, move_of
@@ -47,7 +47,8 @@ def find_departures(
     """Return the instances on a subject of this cell that can be asked to move, the oldest first.
 
     With them the moves that are under way or wait to begin, in the same snapshot: so two processes do not
-    lock different instances for the same room. No instances if there is no room.
+    lock different instances for the same room. No instances if there is no room. Those of a host that is
+    silent are left out: it stops no guest, and an evacuation would wait for the end of each move.
     """
     counts = count_moves("asked")(connection)
     if counts.in_cell >= limits.per_cell or subject.host in counts.full_hosts(limits):
@@ -58,9 +59,12 @@ def find_departures(
         .where(*_on(subject), one_of_constants(instances.c.state, IN_PLACE), instances.c.move.is_(None))
         .order_by(instances.c.changed_at, instances.c.uuid)
     )
+    rows = connection.execute(there).all()
+    idle = idle_hosts(connection, {row.host for row in rows})
     return counts, [
         Departure(row.uuid, row.host, row.attempt, tried[row.uuid, row.attempt])
-        for row in connection.execute(there)
+        for row in rows
+        if row.host not in idle
     ]
 
 
@@ -111,8 +115,8 @@ def describe_drain(connection: Connection, subject: Subject, since: float) -> Dr
     ).order_by(instances.c.changed_at, instances.c.uuid)
     there = [instance_of(row) for row in connection.execute(left_alone)]
     awaited = {host for move in under_way if (host := awaited_host(move)) is not None}
-    awaited |= {each.host for each in there if each.state in FOR_HOSTS and each.host is not None}
-    idle = awaited.difference(hosts_at_work(connection, awaited))
+    awaited |= {each.host for each in there if each.host is not None}
+    idle = idle_hosts(connection, awaited)
     staying = [
         StayingInstance(move.instance, ACTIVE, why, 0)
         for move in under_way
@@ -135,10 +139,13 @@ def describe_drain(connection: Connection, subject: Subject, since: float) -> Dr
             waits = instance.state in FOR_HOSTS and instance.host in idle
             reason = _idle(instance.host) if waits else None
         elif instance.state in IN_PLACE and reason is None:
-            if not failed:
+            if instance.host in idle:
+                reason = _idle(instance.host)
+            elif failed:
+                reason = failed[-1]
+            else:
                 waiting += 1
                 continue
-            reason = failed[-1]
         stuck += instance.state not in UNSETTLED or reason is not None
         staying.append(StayingInstance(instance.uuid, instance.state, reason, len(failed)))
     left = count_remaining((subject,))(connection).instances.get(subject, 0)

@@ -125,16 +125,12 @@ _ACKNOWLEDGE = sa.delete(orders).where(
 )
 
 
-def hosts_at_work(connection: Connection, hosts: Collection[str]) -> list[str]:
-    """Return those of some hosts, in order, whose agents have a session and carry out orders."""
+def idle_hosts(connection: Connection, hosts: Collection[str]) -> frozenset[str]:
+    """Return those of some hosts whose agents are silent, or carry out no orders as they are held."""
     held = frozenset(connection.execute(_HELD).scalars())
     stamps = read_stamps(connection, [session_name(host) for host in hosts])
-    vacant = VACANT, 0, 0
-    return [
-        host
-        for host in sorted(hosts)
-        if host not in held and stamps.get(session_name(host), vacant)[0] != VACANT
-    ]
+    silent = {host for host in hosts if stamps.get(session_name(host), ("",))[0] == VACANT}
+    return frozenset(silent | held.intersection(hosts))
 
 
 def session_name(host: str) -> str:

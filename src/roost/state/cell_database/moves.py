@@ -209,18 +209,19 @@ def begin_move(
         host, found = locked.host or "", proof.stamp
         proof = msgspec.structs.replace(proof, stamp=stamp_of(connection, host))
         if proof.kind != BY_OPERATOR and (proof.stamp != found or not is_proved(connection, host, found)):
-            return MoveRefused(f"host {host} is back, or nothing proves that it is dead")
+            return MoveRefused(f"host {host} is back, or nothing proves that it is dead", is_early=True)
         if proof.stamp is not None and proof.stamp.holder != VACANT:
-            return MoveRefused(f"the agent of host {locked.host} has not been silent for long enough")
+            why = f"the agent of host {locked.host} has not been silent for long enough"
+            return MoveRefused(why, is_early=True)
     if locked.move is not None:
         if proof is not None:
             _end_at_dead_source(connection, locked, proof, at)
-        return MoveRefused(_why_locked(connection, locked.move))
+        return MoveRefused(_why_locked(connection, locked.move), is_early=True)
     if proof is not None and locked.state == SHELVING:
         reason = f"its host is dead: {proof.evidence}"
         key = AttemptKey(locked.uuid, locked.attempt)
         offload_without_host(connection, [key], locked.host or "", at, reason)
-        return MoveRefused(SHELVED_WITHOUT_HOST)
+        return MoveRefused(SHELVED_WITHOUT_HOST, is_early=True)
     if (refusal := refusal_of(locked, of_dead=proof is not None)) is not None:
         return MoveRefused(refusal)
     assert locked.spec is not None and locked.selection is not None

@@ -46,7 +46,7 @@ from roost.state.cell_database.history import (
     transition_line,
     with_line,
 )
-from roost.state.cell_database.host_work import give_orders, hosts_at_work
+from roost.state.cell_database.host_work import give_orders, idle_hosts
 from roost.state.cell_database.move_changes import locked_instance
 from roost.state.cell_database.nodes import find_hosts_with_store, find_shelf_store
 from roost.state.cell_database.rows import (
@@ -305,7 +305,7 @@ def ask_another_host(connection: Connection, uuid: str, host: str) -> str | None
     if instance is None or instance.node is not None:
         return None
     other = _host_of_shelf(connection, instance, without=host)
-    if other is None or not hosts_at_work(connection, [other]):
+    if other is None or idle_hosts(connection, [other]):
         return None
     values = {"host": other, "attempt": _next_attempt(connection, instance)}
     connection.execute(sa.update(instances).where(instances.c.uuid == uuid).values(**values))
@@ -324,8 +324,8 @@ def _host_of_shelf(connection: Connection, instance: Instance, without: str | No
         hosts = [host for host in hosts if host in with_store]
         hosts += sorted(with_store.difference(hosts))
     hosts = [host for host in hosts if host != without]
-    at_work = hosts_at_work(connection, hosts)
-    hosts.sort(key=lambda host: host not in at_work)
+    idle = idle_hosts(connection, hosts)
+    hosts.sort(key=idle.__contains__)
     return hosts[0] if hosts else None
 
 
