@@ -11,9 +11,11 @@ An agent that has ended or stands still stops nothing. A watchdog closes that ga
 unless it is touched, and it is touched only while the time is not over, or while no guest runs.
 """
 
+from math import inf
+
 from roost.agent.agent_context import AgentContext
 from roost.agent.errors import StateUnusable
-from roost.agent.protocol.types import Guest
+from roost.agent.protocol.types import Destroy, Guest, Order, StopGuest
 from roost.agent.troubles import Troubles
 from roost.agent.workload import AgentWorkload
 from roost.model.fence import Fence
@@ -31,7 +33,8 @@ class AgentFence:
     """The fence of one host. ``fence``: its times.
 
     ``answered_at``: monotonic seconds of the machine from which the time runs. ``stopped``: the guests that
-    were stopped and whose fate the cell has not ordered: instance -> attempt.
+    were stopped and whose fate the cell has not ordered: instance -> attempt. ``_stopped_at``: when this
+    agent has stopped them last, in monotonic seconds.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class AgentFence:
         self._troubles = troubles
         self.answered_at = context.monotonic()
         self.stopped: dict[str, int] = {}
+        self._stopped_at: dict[str, float] = {}
         self._is_quiet = False
         self._fired_at: float | None = None
 
@@ -95,9 +99,23 @@ class AgentFence:
             self.stopped = {uuid: each for uuid, each in self.stopped.items() if uuid not in again}
             await self._keep_stopped()
 
-    async def settle(self, instance: str) -> None:
-        """Note that an order of the cell about an instance was carried out."""
-        if self.stopped.pop(instance, None) is not None:
+    async def settle(self, order: Order, began: float) -> None:
+        """Note that an order of the cell about an instance, which began at ``began``, is over.
+
+        The cell has decided then what becomes of a guest that was stopped, but not of a later attempt, nor of
+        one that stays beside it. A guest that was to run, and was stopped while the order was under way, is
+        still to be told: its result does not say that it does not run any more.
+        """
+        instance, attempt = order.key
+        stopped = self.stopped.get(instance)
+        if stopped is None or stopped > attempt:
+            return
+        if isinstance(order, Destroy) and stopped == order.keeps:
+            return
+        rests = isinstance(order, StopGuest | Destroy)
+        # One of before this agent was started, at the latest, was stopped before the order.
+        if rests or self._stopped_at.get(instance, -inf) < began:
+            del self.stopped[instance]
             await self._keep_stopped()
 
     async def run(self) -> None:
@@ -137,6 +155,7 @@ class AgentFence:
             return
         if running:
             self.stopped |= running
+            self._stopped_at |= dict.fromkeys(running, self._context.monotonic())
             await self._keep_stopped()
             await self._context.together([self._power_off(each) for each in sorted(running)])
             running = await self._guests()

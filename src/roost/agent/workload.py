@@ -62,12 +62,12 @@ class AgentWorkload:
     ``confirmation``: returns the question whether an attempt at an instance may start; None while no order
     may be carried out. ``start_seconds``: the limit for the start of a guest. ``retry_seconds``: the first
     pause after a failure. ``may_start``: whether guests may be started now, and ``settled``: called with each
-    instance whose order was carried out, for a fence (`roost.agent.fence`). ``starting``: the instances whose
+    order that is over and when it began, for a fence (`roost.agent.fence`). ``starting``: the instances whose
     guests are being started, or may come from other hosts.
     """
 
     may_start: Callable[[], bool]
-    settled: Callable[[str], Awaitable[None]]
+    settled: Callable[[Order, float], Awaitable[None]]
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class AgentWorkload:
                     # The cell must not take for the state of the guest what the next order changes at once.
                     if instance not in self._next:
                         self.unstored.switched(order, failure)
-            await self.settled(instance)
+            await self.settled(order, began)
             self.took = self._context.monotonic() - began
             following = self._next.pop(instance, None)
             if following is None:
@@ -411,5 +411,5 @@ def _released_by(order: Order) -> PortsReleased:
     return "none" if order.instance.move is not None or order.instance.state in REBUILDS else "host"
 
 
-async def _nothing(instance: str) -> None:
-    """Do nothing with an instance whose order was carried out: the host has no fence."""
+async def _nothing(order: Order, began: float) -> None:
+    """Do nothing with an order that is over: the host has no fence."""

@@ -15,7 +15,7 @@ from roost.conductor.evacuation.judgement import UNGUARDED as UNGUARDED_FENCE
 from roost.conductor.evacuation.options import EvacuationOptions
 from roost.conductor.words import departures
 from roost.model.fence import Fence
-from roost.model.instance import ACTIVE, SHELVED
+from roost.model.instance import ACTIVE, SHELVED, STOPPED
 from roost.model.move import CLEANING, DONE, FAILED_MOVE, SWITCHED
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.spec import Flavor
@@ -25,6 +25,7 @@ from roost.state.cell_database.host_work import SESSION
 from roost.state.cell_database.silent_hosts import read_silent_hosts
 from roost.state.leases import Standstill, leases_of_kind
 from support.seeds import nightly_seed
+from support.simulation.agents import DriverService
 from support.simulation.cloud_world import KINDS, CloudWorld
 from support.simulation.network import BrokenPromise
 from support.simulation.process import CELL, WATCHDOG
@@ -149,7 +150,7 @@ def test_an_instance_that_was_to_be_shelved_on_a_host_that_is_cut_off_is_shelved
 
 
 def test_a_guest_whose_resize_waits_for_its_word_is_started_again_after_a_fence():
-    with cloud_of_one() as cloud:
+    with cloud_of_one(vcpus=4) as cloud:
         agent = agent_of(cloud)
         cloud.wait(30.0)
         move = cloud.migrate(ONE, in_place=True, to_host=cloud.row(ONE).host, flavor=BIG, confirms=False)
@@ -176,6 +177,36 @@ def test_guests_that_were_not_evacuated_are_started_again_by_the_cell():
         assert cloud.guests.running(ONE) == [(host, 1)]
         assert not evacuations(cloud)
         cloud.finish()
+
+
+def an_order_is_under_way_when_the_fence_fires(faults, seed):
+    """A driver is still busy with a start when the fence stops the guest, and is done before it is lifted."""
+    with cloud_of_one(faults, seed, fence=Fence(30.0, 40.0, guarded=True)) as cloud:
+        agent, host = agent_of(cloud), cloud.row(ONE).host
+        cloud.stop(ONE)
+        cloud.wait_for(ONE, STOPPED)
+        cloud.start(ONE)
+        while not cloud.guests.running(ONE):
+            cloud.wait(0.01)
+        cloud.cut(agent.name, CELL, seconds=45.0)
+        cloud.wait(44.0)
+        assert cloud.guests.running(ONE) == []
+        cloud.wait(160.0)
+        row = cloud.row(ONE)
+        promise(row.state == ACTIVE, f"its guest is forgotten: it is {row.state}, {row.reason}")
+        assert cloud.guests.running(ONE) == [(host, row.attempt)]
+        cloud.finish()
+
+
+def test_a_guest_that_a_fence_stops_while_its_start_is_under_way_is_started_again(monkeypatch):
+    start_again = DriverService.start_again
+
+    async def runs_at_once(driver, context, *order):
+        await start_again(driver, context, *order)
+        await context.sleep(40.0)
+
+    monkeypatch.setattr(DriverService, "start_again", runs_at_once)
+    an_order_is_under_way_when_the_fence_fires(NONE, 1)
 
 
 @pytest.mark.parametrize("what", ["stop", "crash"])
