@@ -29,8 +29,11 @@ from roost.model.move import (
 )
 from roost.model.spec import Flavor
 from roost.state.cell_database.deletions import give_up_on_host
+from roost.state.cell_database.move_work import go_on
+from support.simulation.hosts import Host
+from support.simulation.process import Process
 from support.simulation.scripted import NONE, Scripted
-from support.simulation.world import Faults
+from support.simulation.world import Faults, promise
 
 ONE = "instance0"
 BIG = Flavor("big", 2, 1024)
@@ -79,6 +82,66 @@ def test_both_sizes_are_held_beside_each_other_until_the_resize_is_confirmed_or_
             assert (after.host, vcpus_held(cloud, ONE), vcpus_held(cloud, move)) == (host.name, size, 0)
             assert after.attempt == (before.attempt if end == REVERTED else moved.target.attempt)
             assert (host.guests[ONE], host.parked, host.stopped) == (after.attempt, {}, {})
+        cloud.finish()
+
+
+def begin_reshape_of(cloud: Scripted, host: Host) -> None:
+    """The CPUs of a host become another provider's, as its agent reads at its next start."""
+    agent = cloud.process(f"{host.name}-agent")
+    agent.crash()
+    host.has_cells = not host.has_cells
+    agent.start()
+
+
+def wait_for_reshape(cloud: Scripted, host: Host) -> None:
+    until = cloud.loop.now + 300.0
+    while not cloud.is_shaped(host):
+        promise(cloud.loop.now < until, "the host is not reshaped")
+        cloud.wait(1.0)
+    cloud.wait(5.0)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_claims_of_equal_amounts_are_exchanged_once_after_a_reshape(dies: bool) -> None:
+    with cloud_of_one() as cloud:
+        host = cloud.guests.hosts[row_of(cloud).host or ""]
+        move = resize(cloud, flavor=Flavor("other", 1, 1024))
+        cloud.wait_for_move(move, SWITCHED)
+        begin_reshape_of(cloud, host)
+        wait_for_reshape(cloud, host)
+        exchanges: list[str] = []
+        earlier = cloud.network.interrupt
+
+        def count(process: Process, message: Any) -> float:
+            if getattr(message, "method", None) == "write_allocations" and cloud.move(move).state == UNDOING:
+                exchanges.append(process.name)
+            return earlier(process, message)
+
+        cloud.network.interrupt = count
+        if dies:
+            cloud.before(go_on, lambda process: cloud.restart_after(process, 10.0), "c1-conductor")
+        cloud.revert(move)
+        cloud.wait_for_move(move, REVERTED)
+        assert len(exchanges) == 1
+        assert (vcpus_held(cloud, ONE), vcpus_held(cloud, move)) == (1, 0)
+        cloud.finish()
+
+
+def test_a_host_is_not_reshaped_while_claims_of_equal_amounts_are_exchanged() -> None:
+    with cloud_of_one() as cloud:
+        host = cloud.guests.hosts[row_of(cloud).host or ""]
+        move = resize(cloud, flavor=Flavor("other", 1, 1024))
+        cloud.wait_for_move(move, SWITCHED)
+        # The claims are exchanged, and nobody has noted it yet.
+        cloud.pause_before(go_on, 60.0, "c1-conductor")
+        cloud.revert(move)
+        cloud.wait_for_move(move, UNDOING)
+        cloud.wait(2.0)
+        begin_reshape_of(cloud, host)
+        cloud.wait(15.0)
+        assert (cloud.move(move).state, cloud.is_shaped(host)) == (UNDOING, False)
+        cloud.wait_for_move(move, REVERTED)
+        wait_for_reshape(cloud, host)
         cloud.finish()
 
 

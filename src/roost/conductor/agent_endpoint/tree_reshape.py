@@ -81,6 +81,8 @@ async def reshape(
     if begun.marked:
         # Another message of the session has begun it since the tree was read.
         return Reshaped(ProviderRefusal("another reshape of the tree is under way", conflict=True))
+    if begun.exchanging:
+        return Reshaped(ProviderRefusal("a move is about to exchange claims of the node", conflict=True))
     if begun.behind:
         return await _refuse_behind(context, database, question, tree, claims, begun.behind)
     refused = await context.providers.reshape(question.root, question.inventories, question.claims)

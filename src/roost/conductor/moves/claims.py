@@ -65,6 +65,7 @@ from roost.state.cell_database.nodes import (
     find_hosts_without_live_moves,
     find_hosts_without_store,
 )
+from roost.state.cell_database.reshapes import read_settled_claim
 from roost.storage import StorageError
 
 MOST = 200
@@ -82,7 +83,7 @@ class _NotOwned(Exception):
 
 
 class _HostsBusy(Exception):
-    """The source of a move, or all targets, have as many moves as the limits allow."""
+    """The hosts of a move have as many moves as the limits allow, or one is being reshaped: it waits."""
 
 
 async def work_on_moves(context: CellConductorContext, work: MoveQueue) -> None:
@@ -312,7 +313,7 @@ async def _exchange(context: CellConductorContext, work: MoveQueue, move: Move) 
     """Exchange the claims: the instance gets the source's, the move holds the target's until it is empty."""
     held = await _held(context, work, move)
     there, kept = held.get(move.consumer), held.get(move.uuid)
-    if there is not None and kept is not None and not await _is_exchanged(context, move, there):
+    if there is not None and kept is not None and not await _is_exchanged(context, work, move, there):
         await context.placement.write_allocations((_written(kept, there), _written(there, kept)))
         there = (await _held(context, work, move)).get(move.consumer)
     holds = _selection(move.source, there)
@@ -406,16 +407,24 @@ def _selection(place: MovePlace, held: Held | None) -> Selection | None:
     return followed(place.selection, held.allocations, held.consumer.generation)
 
 
-async def _is_exchanged(context: CellConductorContext, move: Move, held: Held) -> bool:
-    """Return whether an instance holds what it held on the source. ``held``: what it holds."""
+async def _is_exchanged(context: CellConductorContext, work: MoveQueue, move: Move, held: Held) -> bool:
+    """Return whether an instance holds what it held on the source. ``held``: what it holds.
+
+    Raises `_HostsBusy`: a reshape of the host is under way.
+    """
     if not move.stays:
         return await _is_on(context, held, move.source)
     assert move.target is not None
     was, becomes = totals(move.source.selection.allocations), totals(move.target.selection.allocations)
     if was != becomes:
         return totals(held.allocations) == was
-    # Of equal sizes: an exchange makes one more generation than the claim on the target.
-    return held.consumer.generation > (move.target.selection.generation or 0)
+    # Of equal sizes only the generation tells. The row follows all reshapes until the exchange, and none
+    # begins before it is noted.
+    settled = read_settled_claim(move.instance, move.source.node)
+    row = await context.read(work.database, settled)
+    if row is None:
+        raise _HostsBusy
+    return held.consumer.generation > (row.generation or 0)
 
 
 async def _is_on(context: CellConductorContext, held: Held, place: MovePlace) -> bool:

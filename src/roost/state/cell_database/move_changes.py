@@ -248,8 +248,11 @@ def resume(connection: Connection, move: Move, at: float, **values: Any) -> None
 def return_to_source(connection: Connection, move: Move, at: float, **values: Any) -> None:
     """Put an instance, which is locked, back on the source, whose guest is as before the move."""
     assert move.target is not None
-    # The claims are exchanged next; until then the instance holds the target.
-    put_on(connection, move, move.source, move.target.selection, at)
+    # The claims are exchanged next; until then the instance holds the target, perhaps reshaped meanwhile.
+    locked, holds = locked_instance(connection, move.instance), move.target.selection
+    if locked is not None and locked.attempt == move.target.attempt and locked.selection is not None:
+        holds = locked.selection
+    put_on(connection, move, move.source, holds, at)
     enter(connection, move, UNDOING, at, **values)
 
 

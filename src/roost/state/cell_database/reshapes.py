@@ -23,12 +23,13 @@ from sqlalchemy.engine import Connection
 
 from roost.model.allocation import Allocations, allocations_text
 from roost.model.instance import RESHAPED
+from roost.model.move import UNDOING
 from roost.model.reshape import followed
 from roost.model.spec import Selection
 from roost.state.cell_database.history import MOST_OF_GUESTS, NEW_LINE, line, with_line
 from roost.state.cell_database.rows import of_consumers, selection_of, selection_text
 from roost.state.cell_database.state_changes import note_changes
-from roost.state.cell_database.tables import instances, reshapes
+from roost.state.cell_database.tables import instances, moves, nodes, reshapes
 from roost.storage import in_batches, transaction
 
 
@@ -44,19 +45,21 @@ class ReshapeMark(msgspec.Struct, frozen=True):
 
 
 class ReshapeBegun(msgspec.Struct, frozen=True):
-    """The answer to `begin_reshape`. No mark is stored if one of the two is set.
+    """The answer to `begin_reshape`. No mark is stored if one of the three is set.
 
     ``marked``: an earlier reshape of the tree must be settled first. ``behind``: instances whose rows differ
-    from their claims.
+    from their claims. ``exchanging``: instances whose claims a move on the host is about to exchange, which
+    is seen by their generations alone.
     """
 
     marked: bool = False
     behind: tuple[str, ...] = ()
+    exchanging: tuple[str, ...] = ()
 
     @property
     def may_go_on(self) -> bool:
         """True if the mark of the new reshape is stored."""
-        return not self.marked and not self.behind
+        return not self.marked and not self.behind and not self.exchanging
 
 
 @transaction
@@ -67,6 +70,8 @@ def begin_reshape(connection: Connection, mark: ReshapeMark, generations: Mappin
     there = {
         row.consumer or row.uuid: row for some in in_batches(generations) for row in _rows(connection, some)
     }
+    if exchanging := connection.execute(_EXCHANGING, {"of_root": mark.root}).scalars().all():
+        return ReshapeBegun(exchanging=tuple(exchanging))
     behind = []
     for uuid, generation in generations.items():
         row = there.get(uuid)
@@ -81,6 +86,19 @@ def begin_reshape(connection: Connection, mark: ReshapeMark, generations: Mappin
         return ReshapeBegun(behind=tuple(behind))
     connection.execute(sa.insert(reshapes), msgspec.structs.asdict(mark))
     return ReshapeBegun()
+
+
+@transaction
+def read_settled_claim(connection: Connection, instance: str, root: str) -> Selection | None:
+    """Return the claim of an instance as its row has it; None while a reshape of the tree is under way.
+
+    None too if the instance is gone. What changes the claim later is no reshape that was under way before.
+    """
+    if find_reshape_mark(root)(connection) is not None:
+        return None
+    query = sa.select(instances.c.uuid, instances.c.selection).where(instances.c.uuid == instance)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else selection_of(row)
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -161,6 +179,16 @@ def read_reshape_marks(connection: Connection, before: float = float("inf")) -> 
 
 
 _MARKED = sa.select(reshapes.c.root).where(reshapes.c.root == sa.bindparam("of_root")).with_for_update()
+_EXCHANGING = (
+    sa.select(moves.c.instance_uuid)
+    .join(nodes, nodes.c.host == moves.c.source_host)
+    .where(
+        nodes.c.node == sa.bindparam("of_root"),
+        moves.c.state == UNDOING,
+        moves.c.target_host == moves.c.source_host,
+    )
+    .order_by(moves.c.instance_uuid)
+)
 _ROWS = (
     sa.select(instances.c.uuid, instances.c.node, instances.c.selection, instances.c.consumer)
     .where(of_consumers("uuids"))
