@@ -164,7 +164,7 @@ class HostAgent:
             node_of=session.node_of,
             refused=self.providers.refused,
         )
-        settled = {uuid: attempt for uuid, attempt in running.items() if uuid not in self._work.busy}
+        settled = {key[0]: key[1] for key in running.items() if self._work.leaves_alone(*key)}
         session.counter += 1
         poll = Poll(
             session=session.key,

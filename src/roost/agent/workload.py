@@ -108,6 +108,18 @@ class AgentWorkload:
         """The instances with an order under way."""
         return frozenset(self._current)
 
+    def leaves_alone(self, instance: str, attempt: int) -> bool:
+        """Return whether the orders under way for an instance leave its guest of an attempt as it is.
+
+        Those that destroy an earlier attempt, or one beside it, do.
+        """
+        given = [each.get(instance) for each in (self._current, self._next)]
+        return all(
+            isinstance(each.order, Destroy) and (each.order.attempt < attempt or each.order.keeps == attempt)
+            for each in given
+            if each is not None
+        )
+
     @property
     def under_construction(self) -> frozenset[str]:
         """The instances that are being built."""

@@ -29,6 +29,8 @@ from roost.model.move import (
 )
 from roost.model.spec import Flavor
 from roost.state.cell_database.deletions import give_up_on_host
+from roost.state.cell_database.guests import VANISHED
+from roost.state.cell_database.history import read_history
 from roost.state.cell_database.move_work import go_on
 from support.simulation.hosts import Host
 from support.simulation.process import Process
@@ -143,6 +145,19 @@ def test_a_host_is_not_reshaped_while_claims_of_equal_amounts_are_exchanged() ->
         cloud.wait_for_move(move, REVERTED)
         wait_for_reshape(cloud, host)
         cloud.finish()
+
+
+def test_a_guest_is_listed_while_the_other_size_is_destroyed() -> None:
+    for seed in range(4):
+        with cloud_of_one(seed=seed) as cloud:
+            move = resize(cloud)
+            cloud.wait_for_move(move, SWITCHED)
+            cloud.revert(move)
+            cloud.wait_for_move(move, REVERTED)
+            cloud.wait(30.0)
+            told = [each.reason for each in cloud.read("cell/c1", read_history(ONE)).transitions]
+            assert VANISHED not in told
+            cloud.finish()
 
 
 def test_a_new_size_that_cannot_be_built_leaves_the_former_one() -> None:
