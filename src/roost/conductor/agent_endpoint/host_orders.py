@@ -128,11 +128,12 @@ class HostOrders:
             if version < SHELVES.since:
                 released = {uuid: "none" if of == "unbound" else of for uuid, of in released.items()}
             kept = await self._context.read(self._database, attempts_kept(tuple(new)))
+            ending = await self._context.read(self._database, hosts_of_deleted(uuids))
             orders += [
                 Destroy(
                     each.instance,
                     each.attempt,
-                    each.instance in gone,
+                    each.instance in gone or ending.get(each.instance) == each.host,
                     released.get(each.instance, "host"),
                     kept.get(each),
                 )
@@ -304,6 +305,20 @@ def _released(state: str, is_shelved: bool) -> PortsReleased:
 
 
 @short_read
+def hosts_of_deleted(connection: Connection, uuids: tuple[str, ...]) -> dict[str, str]:
+    """Return the hosts of some instances that are being deleted; others are left out.
+
+    Of two attempts on such a host the later one is destroyed last, and the disks end with it.
+    """
+    return {
+        row.uuid: row.host
+        for some in in_batches(uuids)
+        for row in connection.execute(_STATES, {"uuids": some})
+        if row.state == DELETING
+    }
+
+
+@short_read
 def attempts_kept(connection: Connection, given: tuple[DestroyOrder, ...]) -> dict[DestroyOrder, int]:
     """Return the attempts on the same hosts that orders to destroy leave alone.
 
@@ -357,7 +372,7 @@ _MOVED_ATTEMPTS = (
     .where(one_of(moves.c.instance_uuid, "uuids"))
     .group_by(moves.c.instance_uuid)
 )
-_STATES = sa.select(instances.c.uuid, instances.c.state, instances.c.shelf).where(
+_STATES = sa.select(instances.c.uuid, instances.c.state, instances.c.shelf, instances.c.host).where(
     one_of(instances.c.uuid, "uuids")
 )
 _BUILT = (ASSIGNED, STARTING, FAILED)
