@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import msgspec
 import pytest
 
 from roost.conductor.maintenance.hook import HookCall, MaintenanceOptions
@@ -45,6 +46,16 @@ def test_a_command_has_the_call_as_its_last_arguments_and_no_shell() -> None:
     assert (result.failure, result.status) == (None, 0)
     assert json.loads(result.output) == ["first", CALL.host, CALL.cell, CALL.maintenance]
     assert not Path("x").exists()
+
+
+def test_a_command_has_the_key_of_its_work_in_its_environment_and_each_call_has_the_same() -> None:
+    program = "import os; print(os.environ['ROOST_MAINTENANCE_KEY'], os.environ['ROOST_MAINTENANCE_CALL'])"
+    later = msgspec.structs.replace(CALL, number=3)
+    first, second = (called(command_of(program), each) for each in (CALL, later))
+    assert first.output == f"{CALL.idempotency_key} 2"
+    assert second.output == f"{CALL.idempotency_key} 3"
+    other = msgspec.structs.replace(CALL, host="another")
+    assert other.idempotency_key != CALL.idempotency_key
 
 
 def test_a_status_is_a_failure_and_the_last_lines_are_kept() -> None:
@@ -130,9 +141,11 @@ def test_a_command_that_cannot_be_run_is_a_failure() -> None:
 
 class _Handler(BaseHTTPRequestHandler):
     asked: Any = None
+    key: str | None = None
     status = 200
 
     def do_POST(self) -> None:
+        type(self).key = self.headers["idempotency-key"]
         type(self).asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.send_response(self.status)
         self.end_headers()
@@ -164,6 +177,7 @@ def test_a_url_gets_the_call_as_json_and_its_status_counts() -> None:
         "cell": CALL.cell,
         "call": 2,
     }
+    assert handler.key == CALL.idempotency_key
     _, refused = with_server(503, lambda url: called(options(hook_url=url)))
     assert (refused.failure, refused.status) == ("it answered with status 503", 503)
     gone = called(options(hook_url="http://127.0.0.1:9/"))

@@ -2,10 +2,12 @@
 
 A host is given back after a call that has not failed. The hook is called at least once for each host, and
 again after a failure, and when the process that called it has died: then an earlier call may be under way
-still. So a hook does for a host what is left to do, and nothing if nothing is.
+still. So a hook does for a host what is left to do, and nothing if nothing is. All calls for a host in a
+maintenance have one key, by which a hook, or what it asks, knows that work.
 """
 
 import shlex
+import uuid
 from typing import Protocol
 
 import msgspec
@@ -14,6 +16,12 @@ from roost.conductor.backoff import Backoff
 from roost.model.errors import OperatorError
 from roost.model.maintenance import HookResult
 from roost.process.options import OptionStruct, option
+
+OF_WORK = uuid.UUID("b0a8b7c6-2f0e-4b57-9f0c-6a3f5f1f6c52")
+"""The namespace of the keys of works on hosts."""
+
+KEY_VARIABLE, CALL_VARIABLE = "ROOST_MAINTENANCE_KEY", "ROOST_MAINTENANCE_CALL"
+"""The environment variables of a command that have the key of the work, and the number of the call."""
 
 
 def _command(text: str) -> tuple[str, ...]:
@@ -33,16 +41,18 @@ class MaintenanceOptions(OptionStruct, frozen=True, kw_only=True, group="mainten
         name="hook_command",
         parse=_command,
         help="This program is run for each host of a maintenance that is empty, with its arguments and three "
-        "more: the host, its cell, and the uuid of the maintenance. No shell is used. The host is given back "
-        "when it ends with status 0. Without a command and without a URL a maintenance waits for `roost "
-        "maintenance done HOST`.",
+        "more: the host, its cell, and the uuid of the maintenance. No shell is used. ROOST_MAINTENANCE_KEY "
+        "of its environment is the same uuid in all calls for a host, which may run beside each other, and "
+        "ROOST_MAINTENANCE_CALL the number of the call. The host is given back when it ends with status 0. "
+        "Without a command and without a URL a maintenance waits for `roost maintenance done HOST`.",
     )
     url: str | None = option(
         None,
         name="hook_url",
         secret=True,
         help="A POST is sent to this URL for each host that is empty, with a JSON object of the texts "
-        "maintenance, host and cell and the number call. The host is given back when the status of the "
+        "maintenance, host and cell and the number call. Its header Idempotency-Key is the same uuid in all "
+        "calls for a host, which may run beside each other. The host is given back when the status of the "
         "response is between 200 and 299.",
     )
     seconds: float = option(
@@ -95,6 +105,11 @@ class HookCall(msgspec.Struct, frozen=True):
     host: str
     cell: str
     number: int
+
+    @property
+    def idempotency_key(self) -> str:
+        """The uuid of the work on the host in this maintenance: the same for each call."""
+        return str(uuid.uuid5(OF_WORK, f"{self.maintenance}/{self.host}"))
 
     @property
     def key(self) -> tuple[str, str]:

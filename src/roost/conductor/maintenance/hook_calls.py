@@ -1,13 +1,20 @@
 """Calls the hook of maintenances: runs the command, or sends a request to the URL."""
 
 import asyncio
+import os
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections import deque
 from collections.abc import Iterable
 
 import httpx
 
-from roost.conductor.maintenance.hook import HookCall, MaintenanceHook, MaintenanceOptions
+from roost.conductor.maintenance.hook import (
+    CALL_VARIABLE,
+    KEY_VARIABLE,
+    HookCall,
+    MaintenanceHook,
+    MaintenanceOptions,
+)
 from roost.model.maintenance import HookResult
 from roost.model.secrets import redacted_text
 from roost.model.text import clean_text, fault_of
@@ -78,7 +85,12 @@ class CommandHook(_Calls):
         try:
             # A group of its own: what the command has started ends with it.
             process = await asyncio.create_subprocess_exec(
-                *words, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True
+                *words,
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=STDOUT,
+                start_new_session=True,
+                env={**os.environ, KEY_VARIABLE: call.idempotency_key, CALL_VARIABLE: str(call.number)},
             )
         except (OSError, ValueError) as error:
             return HookResult(f"{self._command[0]} cannot be run: {fault_of(error)}")
@@ -148,7 +160,8 @@ class UrlHook(_Calls):
         }
         try:
             async with asyncio.timeout(self._seconds), httpx.AsyncClient(timeout=None) as client:
-                response = await client.post(self._url, json=body)
+                headers = {"Idempotency-Key": call.idempotency_key}
+                response = await client.post(self._url, json=body, headers=headers)
         except TimeoutError:
             return HookResult(f"it took longer than {self._seconds:g} s")
         except (httpx.HTTPError, httpx.InvalidURL) as error:

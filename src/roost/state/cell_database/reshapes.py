@@ -97,8 +97,8 @@ def read_settled_claim(connection: Connection, instance: str, root: str) -> Sele
     if find_reshape_mark(root)(connection) is not None:
         return None
     query = sa.select(instances.c.uuid, instances.c.selection).where(instances.c.uuid == instance)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else selection_of(row)
+    rows: list[sa.Row[tuple[object, ...]]] = [*connection.execute(query)]
+    return selection_of(rows[0]) if rows else None
 
 
 class Claimed(msgspec.Struct, frozen=True):
