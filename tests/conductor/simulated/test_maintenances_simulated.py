@@ -439,7 +439,7 @@ def test_an_operator_who_enables_and_disables_a_host_between_calls_has_it_emptie
 
 
 def test_a_host_that_an_operator_disables_meanwhile_stays_disabled() -> None:
-    with full_cloud() as cloud:
+    with full_cloud(6) as cloud:
         cloud.hook.seconds = 30.0
         cloud.begin()
         cloud.wait_until(lambda: bool(cloud.hook.called), "the hook is called")
