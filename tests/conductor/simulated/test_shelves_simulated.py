@@ -97,7 +97,10 @@ def test_a_stopped_instance_runs_when_it_is_unshelved_and_is_shelved_again():
         assert cloud.placement.emptied == consumers[:-1]
         # It moves, is rebuilt and moves back by its consumer.
         cloud.wait_for_move(cloud.migrate(ONE), DONE)
+        before = cloud.row(ONE).attempt
         cloud.rebuild(ONE)
+        while cloud.row(ONE).attempt == before:
+            cloud.wait(0.1)
         cloud.wait_for(ONE, ACTIVE)
         move = cloud.migrate(ONE, confirms=False)
         cloud.wait_for_move(move, SWITCHED)
@@ -239,8 +242,8 @@ def test_a_shelved_instance_is_deleted_by_another_host_if_its_own_is_silent(seco
         cloud.process(f"{host}-agent").crash()
         cloud.wait(seconds)
         cloud.delete(ONE)
-        # A silence is seen after a minute, and a deletion waits for a minute.
-        cloud.wait(10.0 if seconds else 100.0)
+        # A silence is seen after a minute, and a deletion waits for a minute from then on.
+        cloud.wait(10.0 if seconds else 160.0)
         assert cloud.row(ONE) is None and ONE not in cloud.guests.disks
         cloud.process(f"{host}-agent").start()
         cloud.finish()
@@ -279,7 +282,7 @@ def test_an_instance_whose_host_is_dead_is_shelved_by_the_word_of_an_operator(di
         assert "silent for long enough" in cloud.answers[-1].reason
         cloud.migrate(ONE, evidence="it burnt")
         cloud.wait_for(ONE, SHELVED)
-        assert cloud.answers[-1] == MoveRefused(SHELVED_WITHOUT_HOST)
+        assert cloud.answers[-1].reason == SHELVED_WITHOUT_HOST
         told = [each.reason for each in cloud.read("cell/c1", read_history(ONE)).transitions]
         assert "its host is dead: it burnt" in told
         cloud.unshelve(ONE)
