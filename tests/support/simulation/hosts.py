@@ -220,6 +220,7 @@ class Host:
         """Remove all that is here of an instance."""
         if instance == FOREIGN:
             raise BrokenPromise(f"the agent of {self.name} destroys a guest of others")
+        self.migrations.pop(instance, None)  # a guest that is gone goes nowhere
         for there in (self.prepared, self.incoming, self.guests, self.stopped, self.off, self.parked):
             if instance in there:
                 self._note(self.name, "destroys", instance, f"attempt {there[instance]}")
@@ -240,6 +241,8 @@ class Host:
             self._note(self.name, "destroys", instance, f"attempt {attempt}")
             del self.parked[instance]
             return
+        if self.guests.get(instance) == attempt:
+            self.migrations.pop(instance, None)
         for there in (self.prepared, self.guests, self.stopped, self.off):
             if there.get(instance) == attempt:
                 self._note(self.name, "destroys", instance, f"attempt {attempt}")
@@ -259,6 +262,7 @@ class Host:
         if instance not in self.guests:
             raise BuildFailed("there is no such guest")
         self._may_fail("stop", instance)
+        self.migrations.pop(instance, None)
         self.stopped[instance] = self.guests.pop(instance)
         self._note(self.name, "stops", instance, f"attempt {self.stopped[instance]}")
 

@@ -204,7 +204,7 @@ def _row(event: CloudEvent, view: EventsView) -> h.Element:
 
 
 def _name(event: CloudEvent) -> h.Node:
-    """What an event names: of a maintenance its uuid, else an aggregate or a process."""
+    """Return the name in an event: of a maintenance its uuid, else of an aggregate or a process."""
     assert event.name is not None
     if event.kind.startswith("maintenance_"):
         return maintenance_link(event.name)
