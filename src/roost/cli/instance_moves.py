@@ -21,6 +21,9 @@ _force = click.option(
 _wait = click.option(
     "--wait", is_flag=True, help="Print the steps as they happen, until it has moved or stays."
 )
+_any_cell = click.option(
+    "--any-cell", is_flag=True, help="To a host of any cell; those of its own are preferred."
+)
 
 
 def _confirm(default: bool) -> Callable[[F], F]:
@@ -36,7 +39,7 @@ def _confirm(default: bool) -> Callable[[F], F]:
 @click.argument("name", metavar="INSTANCE")
 @_to_host
 @_force
-@click.option("--any-cell", is_flag=True, help="To a host of any cell; those of its own are preferred.")
+@_any_cell
 @_confirm(True)
 @_wait
 @action_as_json
@@ -56,8 +59,6 @@ def migrate(
     Its guest is stopped on the way. If no host can take it, it stays where it is: with --wait the exit status
     is 1 then.
     """
-    if any_cell and not confirm:
-        raise click.UsageError("--any-cell goes with --confirm only: a move to another cell is not reverted")
     body = {**_target(host, force), "confirm": confirm}
     # A service of before does not know it.
     _begin(conductor, name, "migrate", body | {"any_cell": True} if any_cell else body, wait, as_json)
@@ -98,6 +99,7 @@ def live_migrate(
 @click.option(
     "--in-place", is_flag=True, help="Its own host may be the target, if it has room for both sizes."
 )
+@_any_cell
 @_confirm(False)
 @_wait
 @action_as_json
@@ -108,18 +110,21 @@ def resize(
     host: str | None,
     force: bool,
     in_place: bool,
+    any_cell: bool,
     confirm: bool,
     wait: bool,
     as_json: bool,
     **flavor: Any,
 ) -> None:
-    """Have an instance move to another host of its cell with another flavor. Prints the uuid of the move.
+    """Have an instance move to another host of its cell, or of any, with another flavor.
+
+    Prints the uuid of the move.
 
     It waits to be confirmed there; `roost move revert` brings host and flavor of before back.
     """
     body = {**_target(host, force), "flavor": flavor, "confirm": confirm}
-    if in_place:
-        body["in_place"] = True
+    # A service of before does not know them.
+    body |= {key: True for key, wanted in (("in_place", in_place), ("any_cell", any_cell)) if wanted}
     _begin(conductor, name, "resize", body, wait, as_json)
 
 

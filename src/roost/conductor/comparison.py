@@ -43,7 +43,7 @@ from roost.model.instance import (
     UNSHELVING,
     Instance,
 )
-from roost.model.move import ARRIVING, DELETED, ENDED, HOLDS_TARGET, Move
+from roost.model.move import ARRIVING, DELETED, ENDED, HOLDS_TARGET, RESUMING, Move
 from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.cell_mappings import CellMapping
 
@@ -157,6 +157,9 @@ def _judge_claim(api: ApiState, cell: CellState, instance: Instance) -> Iterator
         move = cell.moves.get(instance.move)
         if move is None or move.target is None or move.state not in HOLDS_TARGET:
             # A conductor may be about to exchange the claims.
+            return
+        if (move.side, move.state) == (ARRIVING, RESUMING):
+            # The instance may be in the source's cell already, and hold what it held there.
             return
         node = move.target.node
     place = f"is {instance.state} on host {instance.host} (node {instance.node})"

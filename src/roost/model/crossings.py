@@ -12,17 +12,34 @@ one to the other. The *leaving* half, in the source's cell, is the move: it has 
     starting                               stopping                     release: the target may start: stopped
     preparing, stopping, stopped, starting refused                      fail: retrying, or back
     retrying, restarting, returning        preparing, stopping          recall: the target destroys
-    any                                    cleaning (the guest runs)    switch: the mapping names this cell
-    starting                               cleaning, mapped             leave: the instance's row goes
-    done                                   cleaning, mapped             finish: the instance is unlocked
+    any                                    the guest runs or ran there  switch: the mapping names this cell
+    starting                               the same, mapped             leave: the instance's row goes
+    done                                   cleaning, switched           finish: the instance is unlocked
     failed, deleted, or no such move       any                          end: no attempt arrives any more
 
 A guest starts once: the source's cell gives the start away only after the source has said that its guest is
 stopped, and takes it back only by a report that the attempt on the target has failed. Until then it ends the
 move alone, whatever becomes of the other cell; from then on the target's cell does.
 
+From when the instance is in the target's cell, the words of operators are said to the arriving half, which
+has the states of a move within a cell, and the leaving half follows it:
+
+    leaving half                           arriving half                step
+    switched, reverting, continuing        another of them, cleaning    follow: the same state
+    switched, reverting, continuing        resuming (it has stopped)    resume: the source starts its guest
+    the same, and its start has failed     resuming                     continue: the target starts again
+    cleaning, freeing, done                resuming                     continue: nothing is kept there
+    undoing, discarding (the guest runs)   resuming                     return: the mapping names this cell
+    discarding (the claims are exchanged)  resuming, mapped             discard: the instance's row goes
+    discarding                             reverted (it has destroyed)  free: freeing, reverted
+    reverted                               reverted                     end
+
+So a revert gives the start back as it was given away. Each revert has an epoch, to which it raises that of
+the crossing: the source starts its guest once for each epoch, and the target takes the start back once. What
+comes late, from a revert before, changes nothing.
+
 The target's cell has no row of the instance until the guest runs there, so no list shows the instance twice.
-The source's has its row until the mapping is switched, so no list lacks it.
+The source's has its row until the mapping is switched, so no list lacks it. The same holds on the way back.
 """
 
 from typing import Literal
@@ -30,17 +47,23 @@ from typing import Literal
 from roost.model.move import (
     CLEANING,
     DELETED,
+    DISCARDING,
     DONE,
     ENDED,
     FREEING,
     ON_TARGET,
     PREPARING,
     REFUSED,
+    RESUMING,
     SENDING,
+    SOURCE_KEPT,
     STARTING,
     STOPPED,
     STOPPING,
+    SWITCHED,
+    UNDOING,
     Move,
+    has_returned,
 )
 
 Silent = Literal["silent"]
@@ -60,15 +83,26 @@ CrossingStep = Literal[
     "recall",
     "switch",
     "leave",
+    "follow",
+    "resume",
+    "continue",
+    "return",
+    "discard",
+    "free",
     "finish",
     "end",
 ]
 """The next step of a super conductor for a crossing; ``wait``: there is none."""
 
 
-def next_step(leaving: Half, arriving: Half, *, is_switched: bool) -> CrossingStep:
-    """Return the next step of a crossing. ``is_switched``: the mapping names the target's cell."""
-    if isinstance(arriving, Move) and arriving.ends_as == DONE:
+def next_step(leaving: Half, arriving: Half, *, is_switched: bool, is_returned: bool = False) -> CrossingStep:
+    """Return the next step of a crossing.
+
+    ``is_switched``, ``is_returned``: the mapping names the target's cell, or the source's.
+    """
+    if isinstance(leaving, Move) and has_returned(leaving):
+        return _after_return(leaving, arriving, is_returned)
+    if isinstance(arriving, Move) and (arriving.state in SOURCE_KEPT or arriving.ends_as == DONE):
         return _after_arrival(leaving, arriving, is_switched)
     if leaving == "silent":
         return "wait"
@@ -81,7 +115,7 @@ def next_step(leaving: Half, arriving: Half, *, is_switched: bool) -> CrossingSt
     if leaving.state in ON_TARGET:
         return _on_target(leaving, arriving)
     if (
-        leaving.state in (CLEANING, FREEING)
+        leaving.state in (*SOURCE_KEPT, FREEING)
         or arriving is None
         or arriving.state not in (PREPARING, STOPPING)
     ):
@@ -100,9 +134,41 @@ def _after_arrival(leaving: Half, arriving: Move, is_switched: bool) -> Crossing
         return "switch"
     if leaving == "silent":
         return "wait"
-    if leaving is None or leaving.state in ENDED:
-        return "finish"
-    return "wait" if leaving.state in (CLEANING, FREEING) else "leave"
+    is_over = leaving is None or leaving.state in ENDED
+    if leaving is None or leaving.state in (CLEANING, FREEING, *ENDED):
+        if arriving.state == RESUMING:
+            return "continue"
+        return "finish" if is_over and arriving.state in (SWITCHED, CLEANING, *ENDED) else "wait"
+    if leaving.state not in SOURCE_KEPT:
+        return "leave"
+    if leaving.state == RESUMING:
+        return "wait"
+    if arriving.state == RESUMING:
+        return "continue" if _epoch(leaving) > _epoch(arriving) else "resume"
+    return "wait" if arriving.state == leaving.state else "follow"
+
+
+def _after_return(leaving: Move, arriving: Half, is_returned: bool) -> CrossingStep:
+    """Return the next step of a crossing whose instance is in the source's cell again.
+
+    The target destroys its guest when the claims are exchanged, as the move holds the target's from then on.
+    """
+    if not is_returned:
+        return "return"
+    if arriving == "silent" or leaving.state == UNDOING:
+        return "wait"
+    if arriving is not None and arriving.state in SOURCE_KEPT:
+        return "discard"
+    if arriving is not None and arriving.state not in ENDED:
+        return "wait"
+    if leaving.state in ENDED:
+        return "end"
+    return "free" if leaving.state == DISCARDING else "wait"
+
+
+def _epoch(half: Move) -> int:
+    """Return the epoch of the last revert that a half knows to have failed or begun."""
+    return 0 if half.carried is None else half.carried.epoch
 
 
 def _on_target(leaving: Move, arriving: Move | None) -> CrossingStep:

@@ -370,8 +370,8 @@ def other_place(move: Move, attempt: int | None) -> MovePlace | None:
     if move.side is not None:
         here = attempt is None
         if move.side == LEAVING:
-            return move.source if here and move.state == CLEANING else None
-        return move.target if here and move.state in ON_TARGET else None
+            return move.source if here and move.state in SOURCE_KEPT else None
+        return move.target if here and move.state in (*ON_TARGET, DISCARDING) else None
     if move.state in SOURCE_KEPT and attempt != move.source.attempt:
         return move.source
     if move.state in _TARGET_LEFT and move.target is not None and attempt != move.target.attempt:
@@ -391,8 +391,19 @@ def awaited_host(move: Move) -> str | None:
     return None
 
 
-def needed_feature(kind: MoveKind) -> Feature:
-    """Return the feature that all processes need for moves of a kind."""
+def has_returned(move: Move) -> bool:
+    """Return whether the instance of a leaving half is in its cell again, by a revert."""
+    return move.side == LEAVING and move.ends_as == REVERTED and move.carried is None
+
+
+def needed_feature(kind: MoveKind, *, across: bool = False, confirms: bool = True) -> Feature:
+    """Return the feature that all processes need for moves of a kind.
+
+    ``across``: to any cell. ``confirms``: without another word.
+    """
+    if across:
+        plain = kind == "migrate" and confirms
+        return service_version.CELL_MOVES if plain else service_version.CELL_REVERTS
     return service_version.LIVE if kind == LIVE else service_version.MOVES
 
 

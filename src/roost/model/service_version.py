@@ -14,13 +14,14 @@ rolling upgrade a feature stays off until the lowest version of all running proc
     9   agents have fences, and hosts that are proved to be dead are evacuated by themselves
    10   instances are shelved, and claimed again by another consumer
    11   an instance is resized on its own host
+   12   a move to another cell waits for its word, and may be a resize
 """
 
 from typing import Final
 
 import msgspec
 
-SERVICE_VERSION: Final = 11
+SERVICE_VERSION: Final = 12
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -41,8 +42,11 @@ LIVE: Final = Feature("live-moves", 8, "guests move while they run")
 FENCES: Final = Feature("fences", 9, "dead hosts are evacuated by themselves")
 SHELVES: Final = Feature("shelves", 10, "instances are shelved and unshelved")
 IN_PLACE_RESIZES: Final = Feature("in-place-resizes", 11, "instances are resized on their own hosts")
+CELL_REVERTS: Final = Feature(
+    "cell-reverts", 12, "moves to other cells are reverted, and instances resized by them"
+)
 FEATURES: Final = (
     *(ATTACHMENTS, WORDS, MOVES, POWER, ATTACHED_MOVES, CELL_MOVES, LIVE),
-    *(FENCES, SHELVES, IN_PLACE_RESIZES),
+    *(FENCES, SHELVES, IN_PLACE_RESIZES, CELL_REVERTS),
 )
 """The features that a process of an earlier version would silently ignore."""

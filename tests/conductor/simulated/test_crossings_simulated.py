@@ -17,6 +17,7 @@ from roost.model.move import (
     FAILED_MOVE,
     PREPARING,
     REQUESTED,
+    REVERTED,
     SEEKING,
     SENDING,
     STARTING,
@@ -38,6 +39,7 @@ from roost.state.cell_database.history import read_history
 from roost.state.cell_database.leaving_halves import admit_leaving, let_leave, let_start, note_ready
 from roost.state.cell_database.move_work import take_seeking_moves, take_target
 from roost.state.cell_database.moves import begin_move, read_steps
+from support.clouds import spec
 from support.simulation import crossing_faults as faults
 from support.simulation.cloud_world import OPERATOR
 from support.simulation.scripted import NONE, Scripted, found
@@ -108,6 +110,50 @@ def test_an_instance_moves_to_another_cell_with_its_history_and_the_source_gives
         assert [each.state for each in told] == ["assigned", "starting", "active", "moving", "moved"]
         assert {each.cells for each in told[3:]} == {("c1", "c2")}
         assert cloud.read("cell/c1", read_history(ONE)) is None
+        cloud.finish()
+
+
+def resize(cloud, **named):
+    """Have the instance get another size in the other cell, and wait for a word there."""
+    return cloud.migrate(ONE, across=True, flavor=spec(2).flavor, confirms=False, **named)
+
+
+def test_an_instance_gets_another_size_in_another_cell_and_the_source_keeps_the_guest_of_before():
+    with cloud_of_two() as cloud:
+        before = cloud.row(ONE)
+        move = resize(cloud)
+        cloud.wait_for_move(move, SWITCHED)
+        cloud.wait(5.0)
+        row = cloud.row(ONE)
+        assert (row.flavor, row.host, row.attempt) == (spec(2).flavor.name, "c2-host0", 2)
+        assert cloud.placement.held(move).allocations == before.selection.allocations
+        assert cloud.guests.running(ONE) == [("c2-host0", 2)]
+        cloud.confirm(move)
+        cloud.wait_for_move(move, DONE)
+        cloud.wait(3.0)
+        assert cloud.row(ONE).move is None
+        assert cloud.placement.held(move) is None
+        cloud.finish()
+
+
+def test_a_move_to_another_cell_is_reverted_and_the_instance_is_as_it_was():
+    with cloud_of_two() as cloud:
+        before = cloud.row(ONE)
+        move = resize(cloud)
+        cloud.wait_for_move(move, SWITCHED)
+        cloud.revert(move)
+        cloud.wait_for_move(move, REVERTED)
+        cloud.wait(3.0)
+        row = cloud.row(ONE)
+        assert cloud.place == ("c1", "c1-host0")
+        assert (row.flavor, row.host, row.attempt, row.move) == (before.flavor, "c1-host0", 1, None)
+        assert cloud.guests.running(ONE) == [("c1-host0", 1)]
+        assert cloud.rows("c2") == {}
+        assert cloud.placement.held(ONE).allocations == before.selection.allocations
+        assert cloud.placement.held(move) is None
+        cloud.wait_for_move(cross(cloud), DONE)
+        cloud.wait(3.0)
+        assert cloud.row(ONE).attempt == 3
         cloud.finish()
 
 

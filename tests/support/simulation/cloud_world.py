@@ -376,7 +376,7 @@ class ConductorsService:
 
     async def _settled(self, context: Context, uuid: str, confirm: bool) -> Move | MoveRefused | None:
         found = await find_move(context, self._world.cells, uuid)
-        return None if found is None else await settle_move(context, found[0], uuid, confirm=confirm)
+        return None if found is None else await settle_move(context, *found, confirm=confirm)
 
     async def _aborted(self, context: Context, uuid: str) -> Move | MoveRefused | None:
         found = await find_move(context, self._world.cells, uuid)

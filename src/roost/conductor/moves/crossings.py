@@ -22,11 +22,15 @@ from roost.ledger import LedgerError
 from roost.model.crossings import CrossingStep, Half, next_step
 from roost.model.move import (
     ARRIVING,
+    CONTINUING,
     ENDED,
     ON_TARGET,
     PREPARING,
     REFUSED,
+    RESUMING,
+    REVERTING,
     SENDING,
+    SWITCHED,
     Carried,
     Move,
     TargetFailure,
@@ -41,6 +45,7 @@ from roost.state.api_database.crossings import (
     read_crossings,
     switch_mapping,
     take_crossings,
+    turn_crossing,
 )
 from roost.state.api_database.mappings import find_mappings
 from roost.state.api_database.tables import API
@@ -48,6 +53,8 @@ from roost.state.cell_database.arriving_halves import (
     ARRIVED,
     FULL,
     LACKS_DISKS,
+    continue_arriving,
+    discard_arriving,
     end_arriving,
     finish_arriving,
     has_room_for,
@@ -60,12 +67,15 @@ from roost.state.cell_database.leaving_halves import (
     admit_leaving,
     fail_leaving,
     find_halves,
+    follow_arriving,
+    free_leaving,
     hold_back,
     let_leave,
     let_start,
     note_ready,
     read_carried,
     read_halves,
+    resume_leaving,
 )
 from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.leases import Tenure, leases_of_kind
@@ -82,6 +92,9 @@ FULL_SECONDS = 3.0
 
 NOT_LET_IN = "the target's cell does not let the instance in"
 """Why a move fails whose instance was deleted in the target's cell, or whose move has ended there."""
+
+NOTHING_KEPT = "the source keeps nothing to which the instance could go back"
+"""Why a revert fails whose source was given up before the move had reached its target."""
 
 STEPS_AT_ONCE = 6
 """Steps of a crossing that follow each other without a pause, at most."""
@@ -100,7 +113,7 @@ class Crossings:
         self.seeking: dict[str, MoveQueue] = {}
         """The moves of each cell for which this process claims targets."""
         self.due: dict[str, float] = {}
-        """When a crossing whose target has no room is looked at again, by the monotonic clock."""
+        """When a crossing that waits for room or for a word is looked at again, by the monotonic clock."""
 
 
 async def carry_crossings(context: SuperConductorContext, work: Crossings) -> None:
@@ -139,7 +152,8 @@ async def step_crossings(context: SuperConductorContext, work: Crossings) -> boo
     due = [each for move, each in mine.items() if work.due.get(move, now) <= now]
     read = await _read_all(context, due)
     await context.together([_carry(context, work, each, read) for each in due])
-    return bool(mine)
+    now = context.monotonic()
+    return any(work.due.get(move, now) <= now for move in mine)
 
 
 async def _is_first(context: SuperConductorContext, tenure: Tenure) -> bool:
@@ -231,14 +245,23 @@ async def _carry(
                 read = await _read_all(context, [crossing])
             leaving = _half(read[crossing.source], crossing.move)
             arriving = _half(read[crossing.target], crossing.move)
-            step = next_step(leaving, arriving, is_switched=crossing.is_switched or crossing.deleted)
+            step = next_step(
+                leaving,
+                arriving,
+                is_switched=crossing.is_mapped_to(crossing.target) or crossing.deleted,
+                is_returned=crossing.is_mapped_to(crossing.source) or crossing.deleted,
+            )
             if step == "wait":
+                if isinstance(arriving, Move) and arriving.state == SWITCHED:
+                    # It waits for a word, for hours.
+                    work.due[crossing.move] = context.monotonic() + EVERY_SECONDS
                 return
             halves = _Halves(crossing, leaving, arriving)
             if not await _STEPS[step](context, work, halves):
                 return
-            if step == "switch":
-                crossing = msgspec.structs.replace(crossing, mapped=crossing.target)
+            if step in ("switch", "return"):
+                cell = crossing.target if step == "switch" else crossing.source
+                crossing = msgspec.structs.replace(crossing, mapped=cell)
     except StorageError as error:
         _later(context, crossing.move, error)
 
@@ -273,6 +296,22 @@ class _Halves:
         """The leaving half."""
         assert isinstance(self._leaving, Move)
         return self._leaving
+
+    @property
+    def leaving_or_none(self) -> Move | None:
+        """The leaving half, None if its cell has none, or does not answer."""
+        return self._leaving if isinstance(self._leaving, Move) else None
+
+    @property
+    def arrived(self) -> Move:
+        """The arriving half, which has the instance."""
+        assert self.arriving is not None
+        return self.arriving
+
+    @property
+    def arrived_epoch(self) -> int:
+        """The epoch that the arriving half has."""
+        return 0 if self.arrived.carried is None else self.arrived.carried.epoch
 
     @property
     def key(self) -> tuple[str, int]:
@@ -392,11 +431,55 @@ async def _recall(context: SuperConductorContext, work: Crossings, halves: _Halv
 
 
 async def _switch(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
-    return await context.write(API, switch_mapping(halves.crossing))
+    return await context.write(API, switch_mapping(halves.crossing, halves.crossing.target))
 
 
 async def _leave(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
-    await context.write(halves.source, let_leave(*halves.key, context.clock()))
+    confirmed = halves.arrived.state not in (SWITCHED, REVERTING, RESUMING, CONTINUING)
+    leave = let_leave(*halves.key, context.clock(), epoch=halves.crossing.epoch, confirmed=confirmed)
+    await context.write(halves.source, leave)
+    return not confirmed
+
+
+async def _follow(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
+    follow = follow_arriving(*halves.key, halves.arrived, context.clock())
+    await context.write(halves.source, follow)
+    return False
+
+
+async def _resume(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
+    """Give the start back to the source's cell, with the instance as it is at the target."""
+    epoch = await context.write(API, turn_crossing(halves.crossing, halves.arrived_epoch))
+    carried = await context.read(halves.target, read_carried(halves.crossing.instance))
+    if epoch is not None and carried is not None:
+        back = msgspec.structs.replace(carried, epoch=epoch)
+        await context.write(halves.source, resume_leaving(*halves.key, back, context.clock()))
+    return False
+
+
+async def _continue(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
+    """Have the target start its guest again: the source has failed, or was given up."""
+    leaving, seen = halves.leaving_or_none, halves.arrived_epoch
+    carried = None if leaving is None else leaving.carried
+    epoch = seen if carried is None else max(seen, carried.epoch)
+    reason = (None if leaving is None else leaving.reason) or NOTHING_KEPT
+    again = continue_arriving(halves.crossing.move, seen, epoch, reason, context.clock())
+    await context.write(halves.target, again)
+    return True
+
+
+async def _return(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
+    return await context.write(API, switch_mapping(halves.crossing, halves.crossing.source))
+
+
+async def _discard(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
+    held = halves.leaving.state not in ENDED
+    await context.write(halves.target, discard_arriving(halves.crossing.move, context.clock(), held=held))
+    return False
+
+
+async def _free(context: SuperConductorContext, work: Crossings, halves: _Halves) -> bool:
+    await context.write(halves.source, free_leaving(*halves.key, context.clock()))
     return False
 
 
@@ -427,6 +510,12 @@ _STEPS: Mapping[CrossingStep, Callable[[SuperConductorContext, Crossings, _Halve
     "recall": _recall,
     "switch": _switch,
     "leave": _leave,
+    "follow": _follow,
+    "resume": _resume,
+    "continue": _continue,
+    "return": _return,
+    "discard": _discard,
+    "free": _free,
     "finish": _finish,
     "end": _end,
 }

@@ -41,7 +41,7 @@ from roost.model.move import (
     needed_feature,
 )
 from roost.model.request import RequestGroup
-from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, IN_PLACE_RESIZES, MOVES
+from roost.model.service_version import ATTACHED_MOVES, IN_PLACE_RESIZES, MOVES
 from roost.model.spec import Flavor
 from roost.state.api_database.host_mappings import NoSuchHost
 from roost.state.cell_database.instance_search import search_instances
@@ -94,7 +94,7 @@ async def live_migrate_instance(service: MoveService, req: Request, resp: Respon
 
 
 async def resize_instance(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
-    """Have an instance move to another host of its cell, where it has another flavor.
+    """Have an instance move to another host of its cell, or of any, where it has another flavor.
 
     With `in_place` its own host may be the target: the guest of before is kept there until it is confirmed.
     It goes as a migration does. If it is reverted the instance has its flavor of before.
@@ -105,7 +105,15 @@ async def resize_instance(service: MoveService, req: Request, resp: Response, uu
     if wanted.in_place:
         check_feature(service.watch, IN_PLACE_RESIZES)
     return await _begin(
-        service, req, uuid, "resize", wanted, confirms=wanted.confirm, flavor=flavor, groups=groups
+        service,
+        req,
+        uuid,
+        "resize",
+        wanted,
+        confirms=wanted.confirm,
+        flavor=flavor,
+        groups=groups,
+        across=wanted.any_cell,
     )
 
 
@@ -180,7 +188,7 @@ async def _begin(
     name = str(uuids.uuid4()) if key is None else key.uuid(f"move/{key.request}")
     begun = None if key is None else await find_move(context, (mapping.cell,), name)
     if begun is None:
-        check_feature(service.watch, CELL_MOVES if across else needed_feature(kind))
+        check_feature(service.watch, needed_feature(kind, across=across, confirms=confirms))
         if wanted.host is not None:
             await _check_target(service, wanted.host, mapping.cell, across)
     asked = await request_move(
@@ -235,14 +243,14 @@ async def show_move(service: MoveService, req: Request, resp: Response, uuid: st
 
 async def confirm_move(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
     """Confirm a move whose instance runs on the target: the source destroys the guest that it keeps."""
-    cell, _ = await _find(service, req, uuid)
-    return _answered(cell, await settle_move(service.conductor.context, cell, uuid, confirm=True))
+    cell, move = await _find(service, req, uuid)
+    return _answered(cell, await settle_move(service.conductor.context, cell, move, confirm=True))
 
 
 async def revert_move(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
     """Revert a move whose instance runs on the target and that is not confirmed: it goes back."""
-    cell, _ = await _find(service, req, uuid)
-    return _answered(cell, await settle_move(service.conductor.context, cell, uuid, confirm=False))
+    cell, move = await _find(service, req, uuid)
+    return _answered(cell, await settle_move(service.conductor.context, cell, move, confirm=False))
 
 
 async def abort_move(service: MoveService, req: Request, resp: Response, uuid: str) -> ShownMove:
@@ -291,7 +299,7 @@ MOVE_RULES: Final = {
 def _rules_of(wanted: WantedMigration | WantedLiveMigration | WantedResize | WantedEvacuation) -> list[str]:
     """Return the further rules that must allow a move."""
     rules = ["conductor:moves:forced_host"] if wanted.force else []
-    if isinstance(wanted, WantedMigration) and wanted.any_cell:
+    if isinstance(wanted, WantedMigration | WantedResize) and wanted.any_cell:
         rules.append("conductor:moves:any_cell")
     return rules
 

@@ -6,9 +6,11 @@ request in the API database that is handed to the cell later: its instance canno
 
 from collections.abc import Collection
 
+import msgspec
+
 from roost.conductor.instances.instance_cell import cell_of
 from roost.model.instance import Requester
-from roost.model.move import ARRIVING, DeathProof, Move, MoveKind, MoveRefused
+from roost.model.move import ARRIVING, SOURCE_KEPT, DeathProof, Move, MoveKind, MoveRefused
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestSpec
 from roost.process.context import Context
@@ -68,10 +70,19 @@ def _without_secrets(flavor: Flavor) -> Flavor:
     return without_secrets(RequestSpec(project_id="", user_id="", flavor=flavor)).flavor
 
 
-async def settle_move(context: Context, cell: str, uuid: str, *, confirm: bool) -> Move | MoveRefused | None:
-    """Confirm or revert a move of a cell; None: the cell has no such move. Raises `StorageError`."""
+async def settle_move(context: Context, cell: str, move: Move, *, confirm: bool) -> Move | MoveRefused | None:
+    """Confirm or revert a move of a cell; None: it is gone. Raises `StorageError`.
+
+    The word for an instance that has left the cell is said in the one that has it.
+    """
     settle = confirm_move if confirm else revert_move
-    return await context.write(f"cell/{cell}", settle(uuid, context.clock()))
+    if move.other_cell is not None and move.state in SOURCE_KEPT:
+        cell = move.other_cell
+    done = await context.write(f"cell/{cell}", settle(move.uuid, context.clock()))
+    if isinstance(done, Move) and done.side == ARRIVING:
+        # The half of the source is the move, and follows.
+        return msgspec.structs.replace(move, state=done.state, ends_as=done.ends_as)
+    return done
 
 
 async def stop_move(context: Context, cell: str, uuid: str, user: str) -> Move | MoveRefused | None:

@@ -23,7 +23,7 @@ class WantedMigration(msgspec.Struct, forbid_unknown_fields=True):
     `host`: the target; without it the scheduler chooses one. `force`: no filter evaluates `host`, which has
     to have room nevertheless. `confirm`: the migration is confirmed as soon as the instance runs on the
     target. With false it waits until it is confirmed or reverted. `any_cell`: the target may be in another
-    cell; hosts of the instance's cell are preferred. Such a migration cannot be reverted.
+    cell; hosts of the instance's cell are preferred.
     """
 
     host: _Name | None = None
@@ -33,8 +33,6 @@ class WantedMigration(msgspec.Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         _check_force(self)
-        if self.any_cell and not self.confirm:
-            raise ValueError("any_cell needs confirm: a move to another cell cannot be reverted")
 
 
 class WantedLiveMigration(msgspec.Struct, forbid_unknown_fields=True):
@@ -57,7 +55,8 @@ class WantedResize(msgspec.Struct, forbid_unknown_fields=True):
     `flavor`: the new one. `host`: the target; without it the scheduler chooses one. `force`: no filter
     evaluates `host`, which has to have room nevertheless. `in_place`: the host of the instance may be the
     target, if it has room for both sizes. `confirm`: the resize is confirmed as soon as the instance runs on
-    the target. With false it waits until it is confirmed or reverted.
+    the target. With false it waits until it is confirmed or reverted. `any_cell`: the target may be in
+    another cell; hosts of the instance's cell are preferred.
     """
 
     flavor: WantedFlavor
@@ -65,6 +64,7 @@ class WantedResize(msgspec.Struct, forbid_unknown_fields=True):
     force: bool = False
     in_place: bool = False
     confirm: bool = False
+    any_cell: bool = False
 
     def __post_init__(self) -> None:
         _check_force(self)

@@ -36,10 +36,9 @@ class Crossing(msgspec.Struct, frozen=True):
     mapped_epoch: int = 0
     deleted: bool = False
 
-    @property
-    def is_switched(self) -> bool:
-        """True if the mapping names the target's cell, or was written by a later crossing."""
-        return self.mapped == self.target or self.mapped_epoch > self.epoch
+    def is_mapped_to(self, cell: str) -> bool:
+        """Return whether the mapping names one of the cells, or was written by a later crossing."""
+        return self.mapped == cell or self.mapped_epoch > self.epoch
 
 
 class NoCrossing(msgspec.Struct, frozen=True):
@@ -150,15 +149,34 @@ _TAKE = sa.update(crossings).where(_FREE).values(owner=sa.bindparam("new_owner")
 
 
 @transaction
-def switch_mapping(connection: Connection, crossing: Crossing) -> bool:
-    """Map the instance of a crossing to the target's cell; returns whether it is mapped there.
+def switch_mapping(connection: Connection, crossing: Crossing, cell: str) -> bool:
+    """Map the instance of a crossing to one of its cells; returns whether it is mapped there.
 
-    An instance that has gone on by a later crossing stays mapped as it is.
+    An instance that has gone on by a later crossing, or back by a revert, stays mapped as it is.
     """
     columns = instance_mappings.c
     of_it = columns.instance_uuid == crossing.instance, columns.epoch == crossing.epoch
-    changed = sa.update(instance_mappings).where(*of_it).values(cell=crossing.target)
+    changed = sa.update(instance_mappings).where(*of_it).values(cell=cell)
     return connection.execute(changed).rowcount > 0
+
+
+@transaction
+def turn_crossing(connection: Connection, crossing: Crossing, seen: int) -> int | None:
+    """Raise the epoch of a crossing for a revert, once, and return it; None: the instance is deleted.
+
+    ``seen``: the epoch that the arriving half has, of the crossing or of the last revert that has failed.
+    """
+    mapping = connection.execute(_MAPPING, {"of": crossing.instance}).one_or_none()
+    there = connection.execute(_OF_MOVE, {"of": crossing.move}).one_or_none()
+    if mapping is None or mapping.deleted or there is None:
+        return None
+    if there.epoch > seen:
+        return int(there.epoch)
+    epoch = max(int(mapping.epoch), seen) + 1
+    connection.execute(sa.update(crossings).where(crossings.c.move == crossing.move).values(epoch=epoch))
+    raised = sa.update(instance_mappings).where(instance_mappings.c.instance_uuid == crossing.instance)
+    connection.execute(raised.values(epoch=epoch))
+    return epoch
 
 
 @transaction

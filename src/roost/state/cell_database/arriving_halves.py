@@ -10,25 +10,34 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.model.instance import DestroyOrder
 from roost.model.move import (
     ARRIVING,
     CLEANING,
+    CONTINUING,
+    DISCARDING,
     DONE,
     ENDED,
     FAILED_MOVE,
+    OFF,
     ON_TARGET,
     PREPARING,
     REFUSED,
+    RESUMING,
+    REVERTED,
+    SOURCE_KEPT,
     STOPPED,
     STOPPING,
+    SWITCHED,
     Carried,
     Move,
     TargetFailure,
 )
 from roost.state.cell_database.arrivals import raise_fences, uuids_here
-from roost.state.cell_database.move_changes import MOVE, enter, locked_instance
+from roost.state.cell_database.host_work import give_orders
+from roost.state.cell_database.move_changes import MOVE, enter, has_order, locked_instance
 from roost.state.cell_database.move_ends import end_arrival
-from roost.state.cell_database.move_halves import locked_fence
+from roost.state.cell_database.move_halves import locked_fence, take_out_of_cell
 from roost.state.cell_database.move_limits import MoveLimits, has_room, may_have_target
 from roost.state.cell_database.move_rows import NAMED_MOVES, carried_text, move_of, move_row
 from roost.state.cell_database.nodes import find_disk_store
@@ -142,7 +151,7 @@ def end_arriving(
         if _half(connection, uuid) is None:
             raise_fences(connection, {instance: epoch}, at)
         return
-    if move.state in (CLEANING, *ENDED):
+    if move.state in (*SOURCE_KEPT, DISCARDING, *ENDED):
         return
     if move.state in ON_TARGET:
         end_arrival(connection, move, TargetFailure(reason), at)
@@ -154,9 +163,45 @@ def end_arriving(
 def finish_arriving(connection: Connection, uuid: str, at: float) -> None:
     """End the half of an instance that has arrived, and unlock it: nothing is left at the source."""
     move = _locked(connection, uuid)
-    if move is not None and move.state == CLEANING:
+    if move is not None and move.state in (SWITCHED, CLEANING):
         enter(connection, move, DONE, at)
         connection.execute(sa.update(instances).where(instances.c.move == uuid).values(move=None))
+
+
+@entering(MOVE)
+def continue_arriving(
+    connection: Connection, uuid: str, seen: int, epoch: int, reason: str, at: float
+) -> None:
+    """Have the target start its guest again, as the source has not started its own.
+
+    ``seen``: the epoch of the half when it was read. ``epoch``: of the revert that has failed. A late call
+    finds another epoch, and changes nothing.
+    """
+    move = _locked(connection, uuid)
+    if move is None or move.carried is None or move.state != RESUMING or move.carried.epoch != seen:
+        return
+    carried = carried_text(msgspec.structs.replace(move.carried, epoch=epoch))
+    to = SWITCHED if move.at_source == OFF else CONTINUING
+    enter(connection, move, to, at, reason=reason, ends_as=None, carried=carried)
+
+
+@entering(MOVE)
+def discard_arriving(connection: Connection, uuid: str, at: float, *, held: bool) -> None:
+    """Remove the instance of a move that was reverted: it runs in the source's cell. Its host is to destroy
+    what it has.
+
+    ``held``: the move holds its room until then. Otherwise the instance was given up meanwhile, and the host
+    gets an order that outlives the move, as it has if it was given up itself.
+    """
+    move = _locked(connection, uuid)
+    if move is None or move.target is None or move.state not in SOURCE_KEPT:
+        return
+    carried = carried_text(Carried(take_out_of_cell(connection, move)))
+    enter(connection, move, DISCARDING, at, carried=carried, ends_as=REVERTED)
+    if held and not has_order(connection, move.target, move.instance):
+        return
+    give_orders([DestroyOrder(move.instance, move.target.attempt, move.target.host)], at)(connection)
+    enter(connection, msgspec.structs.replace(move, state=DISCARDING), REVERTED, at)
 
 
 def _half(connection: Connection, uuid: str) -> Move | None:

@@ -34,7 +34,7 @@ from roost.state.cell_database.history import NEW_LINE, keep_histories, line, wi
 from roost.state.cell_database.host_work import acknowledge, give_orders
 from roost.state.cell_database.move_changes import end_moves_of, send_back
 from roost.state.cell_database.move_ends import fail_targets_on
-from roost.state.cell_database.move_halves import end_halves_of, leave_to_targets
+from roost.state.cell_database.move_halves import end_halves_of, leave_to_other_cells
 from roost.state.cell_database.rows import PRESENT, Row
 from roost.state.cell_database.shelves import (
     HOST_GIVEN_UP,
@@ -251,13 +251,13 @@ def give_up_on_host(
     An attempt that has not ended fails, so that another host is tried. An instance that ran is abandoned: its
     claim is freed and it is in error. A deletion goes on. The host is ordered to destroy all guests, in case
     it comes back. An instance whose move waits to be confirmed goes back to the source, which has its guest,
-    and one that a target in another cell may have started is left to that.
+    and one that a host in another cell may have started is left to that.
     """
     there = [instances.c.host == host, instances.c.state.in_(states)]
     if only is not None:
         there.append(instances.c.uuid == only)
     rows: Sequence[Row] = connection.execute(sa.select(*PRESENT).where(*there).with_for_update()).all()
-    back = send_back(connection, rows, at, reason) | leave_to_targets(connection, rows, at)
+    back = send_back(connection, rows, at, reason) | leave_to_other_cells(connection, rows, at)
     rows = [row for row in rows if row.uuid not in back]
     moved = end_moves_of(connection, rows, at, reason)
     by_state: dict[str, list[AttemptKey]] = {}

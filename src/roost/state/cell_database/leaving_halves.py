@@ -14,6 +14,8 @@ from roost.model import record
 from roost.model.move import (
     AT_REST,
     CLEANING,
+    CONTINUING,
+    DISCARDING,
     DONE,
     FREEING,
     GIVEN_UP,
@@ -23,8 +25,11 @@ from roost.model.move import (
     ORDERED,
     PREPARING,
     RESTARTING,
+    RESUMING,
     RETRYING,
     RETURNING,
+    REVERTED,
+    REVERTING,
     RUNS,
     SENDING,
     STARTING,
@@ -37,21 +42,22 @@ from roost.model.move import (
     TargetFailure,
 )
 from roost.model.record import Attempt
+from roost.state.cell_database.arrivals import raise_fences
 from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.move_changes import (
     MOVE,
     enter,
     keep_end,
-    locked_instance,
     locked_move,
     way_back,
 )
+from roost.state.cell_database.move_halves import return_to_cell, take_out_of_cell
 from roost.state.cell_database.move_limits import MoveLimits, may_have_target
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, carried_text, move_of
 from roost.state.cell_database.nodes import find_disk_store
 from roost.state.cell_database.rows import INSTANCES, instance_of
-from roost.state.cell_database.tables import build_attempts, instances, moves
+from roost.state.cell_database.tables import instances, moves
 from roost.storage import entering, in_batches, one_of_constants, short_read, transaction
 
 NO_ROOM = "the hosts or the cell of the target have as many moves as they may have"
@@ -186,28 +192,74 @@ def fail_leaving(
 
 
 @entering(MOVE)
-def let_leave(connection: Connection, uuid: str, attempt: int, at: float) -> bool:
+def let_leave(
+    connection: Connection, uuid: str, attempt: int, at: float, *, epoch: int = 0, confirmed: bool = True
+) -> bool:
     """Remove the instance of a move, which runs in the cell of the target; returns whether it was here.
 
-    Its history has gone with it. What is left is the move, by which the source destroys what it has.
+    Its history has gone with it. What is left is the move, by which the source keeps its guest until the move
+    is ``confirmed``, and destroys it then. ``epoch``: of the crossing. A source that was given up has nothing
+    to go back to.
     """
     move = _locked(connection, uuid, attempt, _BEFORE_SWITCH)
     if move is None:
         return False
-    there = locked_instance(connection, move.instance)
-    assert there is not None and there.move == uuid
-    connection.execute(sa.delete(build_attempts).where(build_attempts.c.instance_uuid == move.instance))
-    connection.execute(sa.delete(instances).where(instances.c.uuid == move.instance))
-    carried = carried_text(Carried(there))
-    enter(connection, move, SWITCHED, at, carried=carried, reason=None, ends_as=DONE)
+    carried = carried_text(Carried(take_out_of_cell(connection, move), epoch=epoch))
     gone = move.at_source == GIVEN_UP
-    enter(connection, msgspec.structs.replace(move, state=SWITCHED), FREEING if gone else CLEANING, at)
+    ends_as = DONE if gone or confirmed else None
+    enter(connection, move, SWITCHED, at, carried=carried, reason=None, ends_as=ends_as)
+    if ends_as is not None:
+        enter(connection, msgspec.structs.replace(move, state=SWITCHED), FREEING if gone else CLEANING, at)
     return True
 
 
 _BEFORE_SWITCH = (SENDING, *ON_TARGET, RETRYING, RESTARTING, RETURNING)
 """States from which the instance leaves. It runs in the other cell, so all but `STARTING` are those of a
 database that was taken back."""
+
+
+@entering(MOVE)
+def follow_arriving(connection: Connection, uuid: str, attempt: int, half: Move, at: float) -> None:
+    """Let the move of an instance that has left go on as the arriving half, which has got the word.
+
+    ``half``: as it is, or was. One that has ended has confirmed the move.
+    """
+    move = _locked(connection, uuid, attempt, _LEFT)
+    if move is None:
+        return
+    state = half.state if half.state in _LEFT else CLEANING
+    reason = None if half.reason == move.reason else half.reason
+    ends_as = DONE if state == CLEANING else half.ends_as
+    enter(connection, move, state, at, reason=reason, ends_as=ends_as)
+
+
+@entering(MOVE)
+def resume_leaving(connection: Connection, uuid: str, attempt: int, carried: Carried, at: float) -> None:
+    """Have the source start its guest again: the target has stopped its own, and its cell has given the start
+    back. A guest that was stopped before the move stays so.
+
+    ``carried``: the instance as it comes back, with the epoch of the revert: it is resumed once for each.
+    """
+    move = _locked(connection, uuid, attempt, _LEFT)
+    if move is None or move.carried is None or move.carried.epoch >= carried.epoch:
+        return
+    raise_fences(connection, {move.instance: carried.epoch}, at)
+    enter(connection, move, RESUMING, at, carried=carried_text(carried), ends_as=REVERTED)
+    if move.at_source == OFF:
+        return_to_cell(connection, msgspec.structs.replace(move, state=RESUMING, carried=carried), at)
+
+
+@entering(MOVE)
+def free_leaving(connection: Connection, uuid: str, attempt: int, at: float) -> None:
+    """Have the target of a move that was reverted freed: its host has destroyed what it had."""
+    move = _locked(connection, uuid, attempt, (DISCARDING,))
+    if move is not None:
+        keep_end(connection, move, "the move was reverted", REVERTED, at)
+        enter(connection, move, FREEING, at)
+
+
+_LEFT = (SWITCHED, REVERTING, CONTINUING)
+"""States in which the instance is in the target's cell, and the source keeps its stopped guest."""
 
 
 def _fail(

@@ -238,8 +238,11 @@ def way_back(move: Move) -> str:
 
 
 def resume(connection: Connection, move: Move, at: float, **values: Any) -> None:
-    """Have the source start its guest again, as nothing runs on the target; one that was stopped stays so."""
-    if move.at_source == OFF:
+    """Have the source start its guest again, as nothing runs on the target; one that was stopped stays so.
+
+    A source in another cell does either when a super conductor has told its cell.
+    """
+    if move.at_source == OFF and move.side is None:
         return_to_source(connection, move, at, **values)
     else:
         enter(connection, move, RESUMING, at, **values)

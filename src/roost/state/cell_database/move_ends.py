@@ -225,8 +225,11 @@ def fail_targets_on(connection: Connection, host: str, reason: str, code: str, a
             enter(connection, move, FREEING, at, reason=reason)
         elif move.target is not None and is_target and move.state == DISCARDING:
             give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
-            keep_end(connection, move, reason, REVERTED, at)
-            enter(connection, move, FREEING, at, reason=reason)
+            if move.side == ARRIVING:
+                enter(connection, move, REVERTED, at, reason=reason)
+            else:
+                keep_end(connection, move, reason, REVERTED, at)
+                enter(connection, move, FREEING, at, reason=reason)
         elif is_source and move.state == RESUMING and not move.stays:
             enter(connection, move, CONTINUING, at, reason=reason, ends_as=None)
     return ended

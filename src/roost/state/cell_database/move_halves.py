@@ -10,14 +10,27 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.instance import ACTIVE, MOVED, STOPPED, DestroyOrder
-from roost.model.move import DELETED, GIVEN_UP, LEAVING, OFF, STARTING, UNDER_WAY, Move, at_place, other_place
+from roost.model.instance import ACTIVE, MOVED, STOPPED, DestroyOrder, Instance
+from roost.model.move import (
+    ARRIVING,
+    DELETED,
+    GIVEN_UP,
+    LEAVING,
+    OFF,
+    RESUMING,
+    STARTING,
+    UNDER_WAY,
+    UNDOING,
+    Move,
+    at_place,
+    other_place,
+)
 from roost.state.cell_database.building import keep_attempts
 from roost.state.cell_database.host_work import give_orders
-from roost.state.cell_database.move_changes import enter, locked_moves_of, tell_instance
+from roost.state.cell_database.move_changes import enter, locked_instance, locked_moves_of, tell_instance
 from roost.state.cell_database.move_rows import MOVES, move_of
 from roost.state.cell_database.rows import Row, instance_row
-from roost.state.cell_database.tables import fences, instances, moves
+from roost.state.cell_database.tables import build_attempts, fences, instances, moves
 from roost.storage import in_batches, one_of, one_of_constants
 
 
@@ -58,12 +71,19 @@ def locked_fence(connection: Connection, instance: str) -> None:
 
 
 def put_into_cell(connection: Connection, move: Move, at: float) -> None:
-    """Put the instance of an arriving half, which is locked, into the cell: its guest runs on the target."""
+    """Put the instance of a half, which is locked, into the cell: its guest runs on the host that is here.
+
+    One that is back at its source holds the target until the claims are exchanged.
+    """
     assert move.target is not None and move.carried is not None
-    before = move.carried.instance
+    before, cells = move.carried.instance, None
+    place = move.target if move.side == ARRIVING else move.source
+    if move.other_cell is not None:
+        cells = (move.other_cell, place.selection.cell)
     state = STOPPED if move.at_source == OFF else ACTIVE
     now = msgspec.structs.replace(
-        at_place(before, move.target),
+        at_place(before, place),
+        selection=move.target.selection,
         state=state,
         reason=None,
         epoch=move.carried.epoch,
@@ -73,10 +93,25 @@ def put_into_cell(connection: Connection, move: Move, at: float) -> None:
     row = instance_row(now, at) | {"history": move.carried.history}
     connection.execute(sa.insert(instances), row)
     keep_attempts(connection, move.carried.attempts)
-    cells = None if move.other_cell is None else (move.other_cell, move.target.selection.cell)
-    tell_instance(connection, move, at, MOVED, move.target, cells=cells)
+    tell_instance(connection, move, at, MOVED, place, cells=cells)
     if before.state != state:
-        tell_instance(connection, move, at, state, move.target)
+        tell_instance(connection, move, at, state, place)
+
+
+def return_to_cell(connection: Connection, move: Move, at: float) -> None:
+    """Put the instance of a leaving half, which is locked, back into the cell: its guest is on the source as
+    before the move."""
+    put_into_cell(connection, move, at)
+    enter(connection, move, UNDOING, at, carried=None)
+
+
+def take_out_of_cell(connection: Connection, move: Move) -> Instance:
+    """Remove the instance of a half, which is locked: it runs in the other cell. Returns it as it was."""
+    there = locked_instance(connection, move.instance)
+    assert there is not None and there.move == move.uuid
+    connection.execute(sa.delete(build_attempts).where(build_attempts.c.instance_uuid == move.instance))
+    connection.execute(sa.delete(instances).where(instances.c.uuid == move.instance))
+    return there
 
 
 def end_halves_of(connection: Connection, uuids: Collection[str], at: float, reason: str) -> None:
@@ -93,17 +128,19 @@ def end_halves_of(connection: Connection, uuids: Collection[str], at: float, rea
     give_orders(given, at)(connection)
 
 
-def leave_to_targets(connection: Connection, rows: Collection[Row], at: float) -> frozenset[str]:
-    """Leave instances whose source is given up to targets in other cells, which may have started the guest.
+def leave_to_other_cells(connection: Connection, rows: Collection[Row], at: float) -> frozenset[str]:
+    """Leave instances whose host is given up to hosts in other cells, which may have started the guest.
 
     ``rows``: as those of `end_moves_of`, on the host that is given up. It is ordered to destroy what it has.
     Returns the instances that are left.
     """
     left = set()
     for move, row in locked_moves_of(connection, rows):
-        if move.side == LEAVING and move.state == STARTING:
-            give_orders([DestroyOrder(row.uuid, row.attempt, row.host)], at)(connection)
+        if (move.side, move.state) not in ((LEAVING, STARTING), (ARRIVING, RESUMING)):
+            continue
+        give_orders([DestroyOrder(row.uuid, row.attempt, row.host)], at)(connection)
+        if move.side == LEAVING:
             gone = sa.update(moves).where(moves.c.uuid == move.uuid)
             connection.execute(gone.values(at_source=GIVEN_UP))
-            left.add(row.uuid)
+        left.add(row.uuid)
     return frozenset(left)

@@ -61,7 +61,7 @@ from roost.state.cell_database.move_changes import (
     return_to_source,
 )
 from roost.state.cell_database.move_ends import NOT_STOPPED, TIMED_OUT, fail_target, locked_at
-from roost.state.cell_database.move_halves import put_into_cell
+from roost.state.cell_database.move_halves import put_into_cell, return_to_cell
 from roost.state.cell_database.tables import moves
 from roost.storage import entering, in_batches, one_of, one_of_constants
 
@@ -139,7 +139,10 @@ def report_target(connection: Connection, result: BuildResult, at: float) -> Att
         return None
     if move.side == ARRIVING:
         put_into_cell(connection, move, at)
-        enter(connection, move, CLEANING, at, ends_as=DONE)
+        if move.confirms:
+            enter(connection, move, CLEANING, at, ends_as=DONE)
+        else:
+            enter(connection, move, SWITCHED, at)
         return end_of_target(move, BUILT, at, None)
     return _switch(connection, move, at)
 
@@ -215,7 +218,7 @@ def _take_power(
         return None
     if failure is None:
         if move.state == RESUMING:
-            return_to_source(connection, move, at)
+            (return_to_cell if move.side == LEAVING else return_to_source)(connection, move, at)
         elif move.state == REVERTING:
             resume(connection, move, at)
         else:
@@ -284,6 +287,10 @@ def note_moves_destroyed(connection: Connection, done: Collection[DestroyOrder],
             continue
         of_source = each.attempt == move.source.attempt
         if (AT_SOURCE if of_source else AT_TARGET).get(move.state) == "destroy":
+            if move.side == ARRIVING:
+                # What the move holds is freed in the cell of the source, which has the instance.
+                enter(connection, move, REVERTED, at)
+                continue
             if not of_source:
                 keep_end(connection, move, "the move was reverted", REVERTED, at)
             enter(connection, move, FREEING, at)

@@ -226,7 +226,7 @@ def begin_move(
         return MoveRefused(refusal)
     assert locked.spec is not None and locked.selection is not None
     spec = locked.spec if flavor is None else with_flavor(locked.spec, flavor, groups)
-    if across and has_attachments(locked.spec):
+    if across and (has_attachments(locked.spec) or has_attachments(spec)):
         return MoveRefused(STAYS_IN_CELL)
     if not attached and (has_attachments(locked.spec) or has_attachments(spec)):
         return MoveRefused(f"{ATTACHED_MOVES.what} once all processes have version {ATTACHED_MOVES.since}")

@@ -78,9 +78,8 @@ def report_power(
     ended: list[Attempt] = []
     for report in reports:
         locked = locked_instance(connection, report.instance)
-        if locked is None:
-            continue
-        if (locked.attempt, locked.host) == (report.attempt, host) and locked.state in _AFTER:
+        is_present = locked is not None and (locked.attempt, locked.host) == (report.attempt, host)
+        if locked is not None and is_present and locked.state in _AFTER:
             if AT_HOST[locked.state] == ("start" if report.runs else "stop"):
                 _settle(connection, locked, report, at)
         elif (end := report_power_of_move(connection, host, report, at)) is not None:
