@@ -4,8 +4,6 @@ Where a rule keeps something from going wrong, the schedule is played without th
 promise then.
 """
 
-from contextlib import contextmanager
-
 import pytest
 
 from roost.model.instance import ACTIVE
@@ -17,7 +15,6 @@ from roost.model.move import (
     FAILED_MOVE,
     PREPARING,
     REQUESTED,
-    REVERTED,
     SEEKING,
     SENDING,
     STARTING,
@@ -27,65 +24,20 @@ from roost.model.move import (
     MoveRefused,
 )
 from roost.state.api_database.crossings import begin_crossing, end_crossing, switch_mapping
-from roost.state.api_database.mappings import find_mappings
 from roost.state.cell_database.arriving_halves import (
     finish_arriving,
     let_arrive,
     release_arriving,
 )
 from roost.state.cell_database.building import ended_attempts_of
-from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.history import read_history
 from roost.state.cell_database.leaving_halves import admit_leaving, let_leave, let_start, note_ready
 from roost.state.cell_database.move_work import take_seeking_moves, take_target
 from roost.state.cell_database.moves import begin_move, read_steps
-from support.clouds import spec
 from support.simulation import crossing_faults as faults
 from support.simulation.cloud_world import OPERATOR
-from support.simulation.scripted import NONE, Scripted, found
-from support.simulation.world import promise
-
-ONE = "instance0"
-
-
-class Watched(Scripted):
-    """A cloud in which an instance that ran once is always found where its mapping says."""
-
-    def __init__(self, *arguments, **named):
-        super().__init__(*arguments, **named)
-        self.watched = False
-        self.network.interrupt = self._look
-
-    def _look(self, process, message):
-        if self.watched:
-            mapping = self.mapping()
-            there = mapping is not None and ONE in self.rows(mapping.cell)
-            promise(there, f"{ONE} is not in the cell that it is mapped to: {mapping}")
-        return 0.0
-
-    def mapping(self):
-        return self.read("api", find_mappings((ONE,))).get(ONE)
-
-    @property
-    def place(self):
-        """The cell and the host of the instance, as its mapping leads to them."""
-        mapping = self.mapping()
-        return mapping.cell, self.rows(mapping.cell)[ONE].host
-
-
-@contextmanager
-def cloud_of_two(faults=NONE, seed=1, **named):
-    """A cloud of two cells with a host each, and an instance, which can only move to the other cell."""
-    with Watched(faults, seed, **{"cells": ("c1", "c2"), "hosts": 1} | named) as cloud:
-        cloud.request(ONE, host="c1-host0")
-        cloud.wait_for(ONE, ACTIVE)
-        cloud.watched = True
-        yield cloud
-
-
-def cross(cloud):
-    """Have the instance move to the other cell."""
-    return cloud.migrate(ONE, across=True)
+from support.simulation.crossing_clouds import ONE, cloud_of_two, cross, give_up
+from support.simulation.scripted import NONE, found
 
 
 def test_an_instance_moves_to_another_cell_with_its_history_and_the_source_gives_its_room_away_last():
@@ -110,50 +62,6 @@ def test_an_instance_moves_to_another_cell_with_its_history_and_the_source_gives
         assert [each.state for each in told] == ["assigned", "starting", "active", "moving", "moved"]
         assert {each.cells for each in told[3:]} == {("c1", "c2")}
         assert cloud.read("cell/c1", read_history(ONE)) is None
-        cloud.finish()
-
-
-def resize(cloud, **named):
-    """Have the instance get another size in the other cell, and wait for a word there."""
-    return cloud.migrate(ONE, across=True, flavor=spec(2).flavor, confirms=False, **named)
-
-
-def test_an_instance_gets_another_size_in_another_cell_and_the_source_keeps_the_guest_of_before():
-    with cloud_of_two() as cloud:
-        before = cloud.row(ONE)
-        move = resize(cloud)
-        cloud.wait_for_move(move, SWITCHED)
-        cloud.wait(5.0)
-        row = cloud.row(ONE)
-        assert (row.flavor, row.host, row.attempt) == (spec(2).flavor.name, "c2-host0", 2)
-        assert cloud.placement.held(move).allocations == before.selection.allocations
-        assert cloud.guests.running(ONE) == [("c2-host0", 2)]
-        cloud.confirm(move)
-        cloud.wait_for_move(move, DONE)
-        cloud.wait(3.0)
-        assert cloud.row(ONE).move is None
-        assert cloud.placement.held(move) is None
-        cloud.finish()
-
-
-def test_a_move_to_another_cell_is_reverted_and_the_instance_is_as_it_was():
-    with cloud_of_two() as cloud:
-        before = cloud.row(ONE)
-        move = resize(cloud)
-        cloud.wait_for_move(move, SWITCHED)
-        cloud.revert(move)
-        cloud.wait_for_move(move, REVERTED)
-        cloud.wait(3.0)
-        row = cloud.row(ONE)
-        assert cloud.place == ("c1", "c1-host0")
-        assert (row.flavor, row.host, row.attempt, row.move) == (before.flavor, "c1-host0", 1, None)
-        assert cloud.guests.running(ONE) == [("c1-host0", 1)]
-        assert cloud.rows("c2") == {}
-        assert cloud.placement.held(ONE).allocations == before.selection.allocations
-        assert cloud.placement.held(move) is None
-        cloud.wait_for_move(cross(cloud), DONE)
-        cloud.wait(3.0)
-        assert cloud.row(ONE).attempt == 3
         cloud.finish()
 
 
@@ -347,17 +255,6 @@ def test_a_source_that_is_given_up_while_the_target_starts_loses_nothing():
             for agent in agents:
                 agent.start()
             cloud.finish()
-
-
-def give_up(cloud, cell):
-    """Give up the host of a cell, which has lost its power; returns its agent."""
-    name = f"{cell}-host0"
-    agent = cloud.process(f"{name}-agent")
-    agent.crash()
-    cloud.guests.hosts[name].die()
-    gone = give_up_on_host(host=name, reason="it burnt", at=0.0, cell=cell)
-    cloud.network.databases[f"cell/{cell}"].run(gone, True)
-    return agent
 
 
 def test_a_target_that_is_given_up_ends_its_attempt():

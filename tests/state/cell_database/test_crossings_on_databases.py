@@ -223,20 +223,20 @@ def test_a_crossing_is_owned_and_switches_the_mapping_by_its_epoch(place: Place)
 
         first = await begin("m1", "c1", "c2", 3)
         assert isinstance(first, Crossing)
-        assert (first.epoch, first.is_switched) == (4, False)
+        assert (first.epoch, first.is_mapped_to("c2")) == (4, False)
         assert await begin("m1", "c1", "c2", 3) == first
         assert isinstance(await begin("m2", "c2", "c1", 4), NoCrossing)
         assert await database.read(has_free_crossings())
         await database.write(take_crossings("me"))
         assert [each.owner for each in await database.read(crossings_of((ONE,)))] == ["me"]
-        assert await database.write(switch_mapping(first))
+        assert await database.write(switch_mapping(first, "c2"))
         stale = await begin("m2", "c2", "c1", 3)
         assert isinstance(stale, NoCrossing)
         assert not stale.is_over
         second = await begin("m2", "c2", "c1", 4)
         assert isinstance(second, Crossing)
-        assert not await database.write(switch_mapping(first)), "it comes late"
-        assert await database.write(switch_mapping(second))
+        assert not await database.write(switch_mapping(first, "c2")), "it comes late"
+        assert await database.write(switch_mapping(second, "c1"))
         assert (await database.read(find_mappings((ONE,))))[ONE].cell == "c1"
         for each in (first, second):
             await database.write(end_crossing(each))

@@ -6,12 +6,24 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from roost.model.move import CLEANING, DONE, FREEING, STARTING, STOPPED, Move
-from roost.state.api_database.crossings import switch_mapping
+from roost.model.move import (
+    CLEANING,
+    DONE,
+    FREEING,
+    RESUMING,
+    REVERTING,
+    STARTING,
+    STOPPED,
+    UNDOING,
+    Move,
+)
+from roost.state.api_database.crossings import Crossing, read_crossings, switch_mapping
 from roost.state.api_database.tables import instance_mappings
 from roost.state.cell_database.arriving_halves import let_arrive
-from roost.state.cell_database.leaving_halves import let_leave, note_ready, read_halves
+from roost.state.cell_database.leaving_halves import let_leave, note_ready, read_halves, resume_leaving
 from roost.state.cell_database.move_halves import put_into_cell
+from roost.state.cell_database.move_rows import carried_text
+from roost.state.cell_database.moves import revert_move
 from roost.state.cell_database.tables import moves
 from support.simulation.world import Faults
 from support.works import arguments_of, is_of
@@ -75,8 +87,47 @@ def _given_early(work: Any, connection: sa.Connection) -> Any:
     connection.execute(sa.update(moves).where(of_it).values(state=STARTING))
 
 
+def _returned_early(work: Any, connection: sa.Connection) -> Any:
+    """Take a source that was told to start its guest again for one that has started it."""
+    found: dict[str, Move] = work(connection)
+    return {
+        uuid: msgspec.structs.replace(each, state=UNDOING, carried=None)
+        if each.side == "leaving" and each.state == RESUMING
+        else each
+        for uuid, each in found.items()
+    }
+
+
+def _discarded_early(work: Any, connection: sa.Connection) -> Any:
+    """Take each instance for one whose mapping names the source's cell."""
+    found: dict[str, Crossing] = work(connection)
+    return {uuid: msgspec.structs.replace(each, mapped=each.source) for uuid, each in found.items()}
+
+
+def _back_early(work: Any, connection: sa.Connection) -> Any:
+    """Give the start back as soon as a revert is asked for, while the guest runs at the target."""
+    result = work(connection)
+    of_it = moves.c.uuid == arguments_of(work)["uuid"], moves.c.state == REVERTING
+    connection.execute(sa.update(moves).where(*of_it).values(state=RESUMING))
+    return result
+
+
+def _no_revert_epoch(work: Any, connection: sa.Connection) -> Any:
+    """Have a source start its guest again whatever has come of that start before."""
+    uuid = arguments_of(work)["uuid"]
+    there = read_halves((uuid,))(connection)[uuid]
+    if there.carried is not None:
+        text = carried_text(msgspec.structs.replace(there.carried, epoch=0))
+        connection.execute(sa.update(moves).where(moves.c.uuid == uuid).values(carried=text))
+    return work(connection)
+
+
 SWITCHED_EARLY = _change(read_halves, _switched_early)
 NOTHING_STAYS = _change(let_leave, _nothing_stays)
 SHOWN = _change(let_arrive, _shown)
 NO_EPOCH = _change(switch_mapping, _no_epoch)
 GIVEN_EARLY = _change(note_ready, _given_early)
+RETURNED_EARLY = _change(read_halves, _returned_early)
+DISCARDED_EARLY = _change(read_crossings, _discarded_early)
+BACK_EARLY = _change(revert_move, _back_early)
+NO_REVERT_EPOCH = _change(resume_leaving, _no_revert_epoch)
