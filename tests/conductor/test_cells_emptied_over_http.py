@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from roost.conductor.agent_endpoint.sessions import OpenSession
 from roost.conductor.words.departures import RetryTimes, ask_for_moves
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.state.cell_database import move_reports, power
@@ -17,8 +18,8 @@ async def tell(cloud: Cloud, cell: str, work: Any) -> None:
     await cloud.now.step()
 
 
-async def cross(cloud: Cloud, uuid: str) -> dict[str, Any]:
-    """Play the hosts of a move to another cell until nothing of it is left; returns it as shown then."""
+async def start(cloud: Cloud, uuid: str) -> dict[str, Any]:
+    """Play the hosts of a move to another cell until the guest runs there; returns it as shown before."""
     for _ in range(2):
         await cloud.now.step()
     move = await cloud.move(uuid)
@@ -26,14 +27,18 @@ async def cross(cloud: Cloud, uuid: str) -> dict[str, Any]:
     instance, key = move["instance"], AttemptKey(move["instance"], move["attempt"])
     stopped = [PowerResult(instance, 1, runs=False)]
     built = BuildResult(instance, target, move["attempt"])
-    gone = [DestroyOrder(instance, 1, source)]
     await tell(cloud, there, lambda connection: move_reports.confirm_target(connection, key, target, NOW))
     await tell(cloud, move["cell"], lambda connection: power.report_power(connection, source, stopped, NOW))
     await tell(cloud, there, lambda connection: move_reports.confirm_target(connection, key, target, NOW))
     await tell(cloud, there, lambda connection: move_reports.report_target(connection, built, NOW))
-    await tell(
-        cloud, move["cell"], lambda connection: move_reports.note_moves_destroyed(connection, gone, NOW)
-    )
+    return move
+
+
+async def cross(cloud: Cloud, uuid: str) -> dict[str, Any]:
+    """Play the hosts of a move to another cell until nothing of it is left; returns it as shown then."""
+    move = await start(cloud, uuid)
+    gone = [DestroyOrder(move["instance"], 1, move["source_host"])]
+    await tell(cloud, move["cell"], lambda c: move_reports.note_moves_destroyed(c, gone, NOW))
     await cloud.now.step()
     return await cloud.move(uuid)
 
@@ -77,14 +82,100 @@ def test_an_instance_is_migrated_to_another_cell_and_shown_there_with_its_histor
     playing(tmp_path, play)
 
 
-def test_only_migrations_that_confirm_themselves_leave_their_cell(tmp_path) -> None:
+async def resize(cloud: Cloud) -> dict[str, Any]:
+    """Have the instance get another size in another cell, and run there; returns the move as it waits."""
+    await disable_own_cell(cloud)
+    body = {"flavor": {"name": "big", "vcpus": 2, "memory_mb": 0}, "any_cell": True}
+    answer = await cloud.ask("POST", f"/v1/instances/{cloud.instance}/resize", body)
+    assert answer.status_code == 202, answer.text
+    await start(cloud, answer.json()["uuid"])
+    await cloud.now.step()
+    return await cloud.move(answer.json()["uuid"])
+
+
+async def say(cloud: Cloud, verb: str, uuid: str, state: str) -> None:
+    """Say a word twice, and another one that comes too late."""
+    other = {"confirm": "revert", "revert": "confirm"}[verb]
+    for _ in range(2):
+        answer = await cloud.word(verb, uuid)
+        assert (answer.status_code, answer.json()["state"]) == (202, state), answer.text
+    for late in (other, "abort"):
+        assert (await cloud.word(late, uuid)).status_code == 409
+
+
+def test_a_resize_to_another_cell_waits_for_its_word_and_is_confirmed(tmp_path) -> None:
     async def play(cloud: Cloud) -> None:
-        refused = await cloud.migrate({"any_cell": True, "confirm": False})
-        assert refused.status_code == 400
-        assert "cannot be reverted" in detail(refused)
+        move = await resize(cloud)
+        assert (move["kind"], move["state"], move["confirm"]) == ("resize", "switched", False)
+        shown = await cloud.shown()
+        assert (shown["cell"], shown["host"]) == (move["target_cell"], move["target_host"])
+        assert (shown["flavor"], shown["move"]) == ("big", move["uuid"])
+        await say(cloud, "confirm", move["uuid"], "cleaning")
+        await cloud.now.step()
+        gone = [DestroyOrder(cloud.instance, 1, move["source_host"])]
+        await tell(cloud, move["cell"], lambda c: move_reports.note_moves_destroyed(c, gone, NOW))
+        await cloud.now.step()
+        assert (await cloud.move(move["uuid"]))["state"] == "done"
+        assert (await cloud.shown())["move"] is None
+
+    playing(tmp_path, play)
+
+
+def test_a_resize_to_another_cell_is_reverted_and_the_instance_is_shown_where_it_was(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        before = await cloud.shown()
+        move = await resize(cloud)
+        await say(cloud, "revert", move["uuid"], "reverting")
+        source, target, there = move["source_host"], move["target_host"], move["target_cell"]
+        stopped = [PowerResult(cloud.instance, 2, runs=False)]
+        await tell(cloud, there, lambda c: power.report_power(c, target, stopped, NOW))
+        assert (await cloud.move(move["uuid"]))["state"] == "resuming"
+        assert (await cloud.shown())["cell"] == there, "its guest does not run at the source yet"
+        started = [PowerResult(cloud.instance, 1, runs=True)]
+        await tell(cloud, move["cell"], lambda c: power.report_power(c, source, started, NOW))
+        await cloud.now.step()
+        gone = [DestroyOrder(cloud.instance, 2, target)]
+        await tell(cloud, there, lambda c: move_reports.note_moves_destroyed(c, gone, NOW))
+        for _ in range(2):
+            await cloud.now.step()
+        ended = await cloud.move(move["uuid"])
+        assert ended["state"] == "reverted", ended
+        assert [each["state"] for each in ended["steps"]][-5:] == [
+            *("resuming", "undoing", "discarding", "freeing", "reverted")
+        ]
+        after = await cloud.shown()
+        for name in ("cell", "host", "node", "flavor", "attempt", "state", "move"):
+            assert after[name] == before[name], name
+        told = (await cloud.ask("GET", f"/v1/instances/{cloud.instance}/history")).json()["actions"]
+        assert [each["kind"] for each in told] == ["create", "resize", "revert"]
+        cells = [each["events"][-1]["cell"] for each in told[1:]]
+        assert cells == [there, before["cell"]]
+        again = await cloud.word("revert", move["uuid"])
+        assert (again.status_code, again.json()["state"]) == (202, "reverted")
+
+    playing(tmp_path, play)
+
+
+def test_moves_to_other_cells_that_wait_for_a_word_wait_for_processes_of_earlier_versions(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
+        old = OpenSession(host="old", nonce="n", previous=(), service_version=11, at=1.0)
+        await cloud.now.cells["cell1"].write(old)
+        await cloud.now.super.watch.look()
+        flavor = {"name": "big", "vcpus": 2, "memory_mb": 0}
         path = f"/v1/instances/{cloud.instance}/resize"
-        flavor = {"vcpus": 2, "memory_mb": 512}
-        assert (await cloud.ask("POST", path, {"flavor": flavor, "any_cell": True})).status_code == 400
+        for answer in (
+            await cloud.migrate({"any_cell": True, "confirm": False}),
+            await cloud.ask("POST", path, {"flavor": flavor, "any_cell": True, "confirm": True}),
+        ):
+            assert (answer.status_code, answer.json()["errors"][0]["code"]) == (409, "roost.feature_off")
+            assert "once all processes have service version 12" in detail(answer)
+        assert (await cloud.migrate({"any_cell": True})).status_code == 202
+
+    playing(tmp_path, play)
+
+
+def test_a_host_that_is_in_no_cell_is_refused(tmp_path) -> None:
+    async def play(cloud: Cloud) -> None:
         nowhere = await cloud.migrate({"any_cell": True, "host": "nowhere"})
         assert (nowhere.status_code, "in no cell" in detail(nowhere)) == (400, True)
 

@@ -82,7 +82,7 @@ from roost.state.leases import Tenure, leases_of_kind
 from roost.storage import StorageError
 
 EVERY_SECONDS = 1.0
-"""Seconds between two looks at all cells while no crossing is under way."""
+"""Seconds between two looks at all cells while no crossing is under way, or all wait for a word."""
 
 BUSY_SECONDS = 0.2
 """Seconds between two looks at the halves of crossings: a guest may be stopped meanwhile."""
@@ -113,7 +113,7 @@ class Crossings:
         self.seeking: dict[str, MoveQueue] = {}
         """The moves of each cell for which this process claims targets."""
         self.due: dict[str, float] = {}
-        """When a crossing that waits for room or for a word is looked at again, by the monotonic clock."""
+        """When a crossing whose target has no room is looked at again, by the monotonic clock."""
 
 
 async def carry_crossings(context: SuperConductorContext, work: Crossings) -> None:
@@ -128,8 +128,8 @@ async def carry_crossings(context: SuperConductorContext, work: Crossings) -> No
 
 
 async def step_crossings(context: SuperConductorContext, work: Crossings) -> bool:
-    """Take the crossings of this process on; returns whether it has some. Raises `StorageError` of the API
-    database."""
+    """Take the crossings of this process on; returns whether some of them go on by themselves. Raises
+    `StorageError` of the API database."""
     if not work.tenure.holds(context.monotonic()):
         return False
     owner = work.tenure.holder
@@ -151,9 +151,8 @@ async def step_crossings(context: SuperConductorContext, work: Crossings) -> boo
     now = context.monotonic()
     due = [each for move, each in mine.items() if work.due.get(move, now) <= now]
     read = await _read_all(context, due)
-    await context.together([_carry(context, work, each, read) for each in due])
-    now = context.monotonic()
-    return any(work.due.get(move, now) <= now for move in mine)
+    going = await context.together([_carry(context, work, each, read) for each in due])
+    return len(due) < len(mine) or any(going)
 
 
 async def _is_first(context: SuperConductorContext, tenure: Tenure) -> bool:
@@ -237,8 +236,11 @@ async def _carry(
     work: Crossings,
     crossing: Crossing,
     read: Mapping[str, dict[str, Move] | None],
-) -> None:
-    """Take a crossing on as far as it goes now. ``read``: its halves by cell and move."""
+) -> bool:
+    """Take a crossing on as far as it goes now; returns whether it goes on by itself.
+
+    ``read``: its halves by cell and move.
+    """
     try:
         for number in range(STEPS_AT_ONCE):
             if number:
@@ -252,18 +254,17 @@ async def _carry(
                 is_returned=crossing.is_mapped_to(crossing.source) or crossing.deleted,
             )
             if step == "wait":
-                if isinstance(arriving, Move) and arriving.state == SWITCHED:
-                    # It waits for a word, for hours.
-                    work.due[crossing.move] = context.monotonic() + EVERY_SECONDS
-                return
+                # One that waits for a word does so for hours.
+                return not (isinstance(arriving, Move) and arriving.state == SWITCHED)
             halves = _Halves(crossing, leaving, arriving)
             if not await _STEPS[step](context, work, halves):
-                return
+                break
             if step in ("switch", "return"):
                 cell = crossing.target if step == "switch" else crossing.source
                 crossing = msgspec.structs.replace(crossing, mapped=cell)
     except StorageError as error:
         _later(context, crossing.move, error)
+    return True
 
 
 def _later(context: SuperConductorContext, move: str, error: Exception) -> None:
