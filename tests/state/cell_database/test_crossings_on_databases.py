@@ -10,7 +10,22 @@ import sqlalchemy as sa
 from roost.conductor.agent_endpoint.host_orders import move_work, read_work_keys
 from roost.conductor.moves.crossings import arriving_half
 from roost.model.instance import ACTIVE, AttemptKey, BuildResult, DestroyOrder, PowerResult, Requester
-from roost.model.move import CLEANING, DELETED, DONE, FAILED_MOVE, STARTING, TargetFailure
+from roost.model.move import (
+    CLEANING,
+    CONTINUING,
+    DELETED,
+    DISCARDING,
+    DONE,
+    FAILED_MOVE,
+    RESUMING,
+    REVERTED,
+    REVERTING,
+    STARTING,
+    SWITCHED,
+    Carried,
+    Move,
+    TargetFailure,
+)
 from roost.model.operator_word import Subject
 from roost.state.api_database.cell_mappings import at_urls, write_cell_mappings
 from roost.state.api_database.crossings import (
@@ -23,6 +38,7 @@ from roost.state.api_database.crossings import (
     read_crossings,
     switch_mapping,
     take_crossings,
+    turn_crossing,
 )
 from roost.state.api_database.mappings import find_mappings
 from roost.state.api_database.tables import SCHEMA as API_SCHEMA
@@ -32,12 +48,15 @@ from roost.state.cell_database.arrivals import AddInstances, find_instances
 from roost.state.cell_database.arriving_halves import (
     ARRIVED,
     FENCED,
+    continue_arriving,
+    discard_arriving,
     end_arriving,
     finish_arriving,
     let_arrive,
     recall_arriving,
     release_arriving,
 )
+from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.host_work import hosts_with_orders
 from roost.state.cell_database.instance_search import count_remaining
@@ -45,16 +64,19 @@ from roost.state.cell_database.leaving_halves import (
     admit_leaving,
     fail_leaving,
     find_halves,
+    follow_arriving,
+    free_leaving,
     let_leave,
     let_start,
     note_ready,
     read_carried,
     read_halves,
+    resume_leaving,
 )
 from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.cell_database.move_reports import confirm_target, note_moves_destroyed, report_target
 from roost.state.cell_database.move_work import go_on, take_moves, take_target
-from roost.state.cell_database.moves import begin_move
+from roost.state.cell_database.moves import begin_move, confirm_waiting, revert_move
 from roost.state.cell_database.power import report_power
 from roost.storage import Database
 from support.cells import NOW, instance, selection
@@ -75,12 +97,14 @@ class Cells:
     def __init__(self, source: Database, target: Database) -> None:
         self.source, self.target = source, target
 
-    async def begin(self) -> None:
+    async def begin(self, *, confirms: bool = True) -> None:
         """Have a target in the other cell claimed, and prepare the guest."""
         held = msgspec.structs.replace(selection("a"), generation=1)
         there = instance(ONE, "a", state=ACTIVE, selection=held, spec=spec(1), epoch=1)
         await self.source.write(AddInstances((there,), NOW))
-        begin = begin_move(uuid=MOVE, instance=ONE, kind="migrate", by=BY, at=NOW, across=True)
+        begin = begin_move(
+            uuid=MOVE, instance=ONE, kind="migrate", by=BY, at=NOW, across=True, confirms=confirms
+        )
         await self.source.write(begin)
         move = (await self.source.write(take_moves("me", (MOVE,))))[0]
         claimed = msgspec.structs.replace(selection("b"), generation=2, cell="c2")
@@ -96,6 +120,27 @@ class Cells:
         half = arriving_half(leaving, CROSSING, carried, NOW)
         result: str = await self.target.write(let_arrive(half, LIMITS, NOW))
         return result
+
+    async def cross(self) -> None:
+        """Have the instance run in the target's cell, where its move waits for a word."""
+        await self.begin(confirms=False)
+        await self.target.write(lambda c: confirm_target(c, KEY, "b", NOW))
+        await self.source.write(note_ready(MOVE, 2, NOW))
+        await self.power(self.source, "a", PowerResult(ONE, 1, runs=False))
+        assert await self.source.write(let_start(MOVE, 2, NOW))
+        await self.target.write(release_arriving(MOVE, 2, await self.carried(self.source), NOW))
+        await self.target.write(lambda c: confirm_target(c, KEY, "b", NOW))
+        await self.target.write(lambda c: report_target(c, BuildResult(ONE, "b", 2), NOW))
+        await self.source.write(let_leave(MOVE, 2, NOW, epoch=CROSSING.epoch, confirmed=False))
+        assert await self.states() == [SWITCHED, SWITCHED]
+
+    async def carried(self, database: Database, epoch: int = 0) -> Carried:
+        found = await database.read(read_carried(ONE))
+        assert found is not None
+        return msgspec.structs.replace(found, epoch=epoch)
+
+    async def power(self, database: Database, host: str, report: PowerResult) -> None:
+        await database.write(lambda connection: report_power(connection, host, [report], NOW))
 
     async def states(self) -> list[str | None]:
         found = [(await each.read(read_halves((MOVE,)))).get(MOVE) for each in (self.source, self.target)]
@@ -160,6 +205,77 @@ def test_an_instance_leaves_one_cell_and_arrives_in_the_other(place: Place, tmp_
         assert await cells.states() == [DONE, DONE]
         assert (await target.read(find_instances((ONE,))))[ONE].move is None
         assert [await each.read(find_halves()) for each in (source, target)] == [[], []]
+
+    playing(place, tmp_path, is_source, play)
+
+
+@pytest.mark.parametrize("is_source", [True, False], ids=["source", "target"])
+def test_an_instance_comes_back_once_for_each_revert(place: Place, tmp_path, is_source) -> None:
+    async def play(cells: Cells) -> None:
+        source, target = cells.source, cells.target
+        await cells.cross()
+        for epoch in (8, 9):
+            seen = epoch - 1
+            reverting = await target.write(revert_move(MOVE, NOW))
+            assert isinstance(reverting, Move)
+            await source.write(follow_arriving(MOVE, 2, reverting, NOW))
+            assert await cells.states() == [REVERTING, REVERTING]
+            assert await told(target, "b") == {("stop", 2)}
+            assert await told(source, "a") == set()
+            await cells.power(target, "b", PowerResult(ONE, 2, runs=False))
+            await source.write(resume_leaving(MOVE, 2, await cells.carried(target, epoch), NOW))
+            assert await cells.states() == [RESUMING, RESUMING]
+            assert await told(source, "a") == {("start", 1)}
+            if epoch == 9:
+                break
+            await cells.power(source, "a", PowerResult(ONE, 1, runs=True, failure="no"))
+            assert await cells.states() == [CONTINUING, RESUMING]
+            await target.write(continue_arriving(MOVE, seen, epoch, "no", NOW))
+            assert await told(target, "b") == {("start", 2)}
+            await cells.power(target, "b", PowerResult(ONE, 2, runs=True))
+            [switched] = (await target.read(read_halves((MOVE,)))).values()
+            await source.write(follow_arriving(MOVE, 2, switched, NOW))
+            # What comes late changes nothing.
+            await source.write(resume_leaving(MOVE, 2, await cells.carried(target, epoch), NOW))
+            assert await cells.states() == [SWITCHED, SWITCHED]
+        await target.write(continue_arriving(MOVE, 7, 8, "no", NOW))
+        assert await cells.states() == [RESUMING, RESUMING]
+        await cells.power(source, "a", PowerResult(ONE, 1, runs=True))
+        row = (await source.read(find_instances((ONE,))))[ONE]
+        assert (row.host, row.attempt, row.state, row.move, row.epoch) == ("a", 1, ACTIVE, MOVE, 9)
+        move = (await source.write(take_moves("me", (MOVE,))))[0]
+        assert await source.write(go_on(move=move, to=DISCARDING, at=NOW, holds=row.selection))
+        assert await told(source, "b") == set()
+        for _ in range(2):
+            await target.write(discard_arriving(MOVE, NOW, held=True))
+        assert await target.read(find_instances((ONE,))) == {}
+        assert await told(target, "b") == {("destroy", 2)}
+        done = [DestroyOrder(ONE, 2, "b")]
+        await target.write(lambda c: note_moves_destroyed(c, done, NOW))
+        assert await cells.states() == [DISCARDING, REVERTED]
+        await source.write(free_leaving(MOVE, 2, NOW))
+        assert [each.attempt for each in await source.read(ended_attempts_of(ONE))] == [2]
+        move = (await source.write(take_moves("me", (MOVE,))))[0]
+        assert await source.write(go_on(move=move, to=REVERTED, at=NOW))
+        assert (await source.read(find_instances((ONE,))))[ONE].move is None
+        assert [await each.read(find_halves()) for each in (source, target)] == [[], []]
+
+    playing(place, tmp_path, is_source, play)
+
+
+@pytest.mark.parametrize("is_source", [True, False], ids=["source", "target"])
+def test_a_move_that_waits_in_another_cell_is_confirmed_there_by_itself(
+    place: Place, tmp_path, is_source
+) -> None:
+    async def play(cells: Cells) -> None:
+        await cells.cross()
+        later = NOW + 10.0
+        assert await cells.source.write(confirm_waiting(later, later)) == []
+        assert await cells.target.write(confirm_waiting(later, later)) == [MOVE]
+        [confirmed] = (await cells.target.read(read_halves((MOVE,)))).values()
+        await cells.source.write(follow_arriving(MOVE, 2, confirmed, later))
+        assert await cells.states() == [CLEANING, CLEANING]
+        assert await told(cells.source, "a") == {("destroy", 1)}
 
     playing(place, tmp_path, is_source, play)
 
@@ -233,7 +349,15 @@ def test_a_crossing_is_owned_and_switches_the_mapping_by_its_epoch(place: Place)
         stale = await begin("m2", "c2", "c1", 3)
         assert isinstance(stale, NoCrossing)
         assert not stale.is_over
-        second = await begin("m2", "c2", "c1", 4)
+        assert await database.write(turn_crossing(first, 4)) == 5
+        assert await database.write(turn_crossing(first, 4)) == 5, "once for each revert"
+        assert not await database.write(switch_mapping(first, "c2")), "it has turned"
+        assert await database.write(turn_crossing(first, 5)) == 6
+        turned = (await database.read(read_crossings()))["m1"]
+        assert (turned.epoch, turned.is_mapped_to("c1")) == (6, False)
+        assert await database.write(switch_mapping(turned, "c1"))
+        assert await database.write(switch_mapping(turned, "c2"))
+        second = await begin("m2", "c2", "c1", 6)
         assert isinstance(second, Crossing)
         assert not await database.write(switch_mapping(first, "c2")), "it comes late"
         assert await database.write(switch_mapping(second, "c1"))
