@@ -43,6 +43,8 @@
     reverting, resuming                           continuing  the revert failed; the target starts again
     continuing                                    switched
     cleaning, discarding                          freeing     the host was given up
+    resuming                                      discarding  the instance runs in the source's cell again
+    discarding                                    reverted    as freeing, in another cell than the source's
     any                                           deleted     the instance was deleted, or given up
 
 A guest that moves while it runs is on one of two hosts, and while it goes over nobody knows on which. So in
@@ -274,9 +276,9 @@ class Carried(msgspec.Struct, frozen=True, omit_defaults=True):
     """The facts of an instance that a half of a move has where its cell has no row of the instance.
 
     ``instance``: as it was in the cell of the source. ``history``: its history there. ``attempts``: those
-    that have ended without a guest. ``epoch``: of the crossing: a fence of this epoch lets it in, a higher
-    one does not. ``failure``: of the last attempt on a target of the cell. ``store``: of the disks of the
-    source's guests, as of a proof.
+    that have ended without a guest. ``epoch``: of the crossing, or of the last revert that has begun or
+    failed here: a fence of this epoch lets it in, a higher one does not. ``failure``: of the last attempt on
+    a target of the cell. ``store``: of the disks of the source's guests, as of a proof.
     """
 
     instance: Instance

@@ -347,7 +347,8 @@ def test_an_instance_whose_target_is_given_up_goes_back_to_the_source_s_cell(sta
             cloud.revert(move)
             cloud.wait_for_move(move, state)
         agent = give_up(cloud, "c2")
-        cloud.wait_for_move(move, REVERTED)
+        ended = cloud.wait_for_move(move, REVERTED)
+        assert ended.reason == (None if state in (RESUMING, DISCARDING) else "it burnt")
         cloud.wait(3.0)
         is_as_before(cloud, before)
         assert cloud.guests.running(ONE) == [("c1-host0", 1)]

@@ -454,7 +454,8 @@ async def _resume(context: SuperConductorContext, work: Crossings, halves: _Halv
     carried = await context.read(halves.target, read_carried(halves.crossing.instance))
     if epoch is not None and carried is not None:
         back = msgspec.structs.replace(carried, epoch=epoch)
-        await context.write(halves.source, resume_leaving(*halves.key, back, context.clock()))
+        resume = resume_leaving(*halves.key, back, context.clock(), halves.arrived.reason)
+        await context.write(halves.source, resume)
     return False
 
 

@@ -234,17 +234,21 @@ def follow_arriving(connection: Connection, uuid: str, attempt: int, half: Move,
 
 
 @entering(MOVE)
-def resume_leaving(connection: Connection, uuid: str, attempt: int, carried: Carried, at: float) -> None:
+def resume_leaving(
+    connection: Connection, uuid: str, attempt: int, carried: Carried, at: float, reason: str | None = None
+) -> None:
     """Have the source start its guest again: the target has stopped its own, and its cell has given the start
     back. A guest that was stopped before the move stays so.
 
     ``carried``: the instance as it comes back, with the epoch of the revert: it is resumed once for each.
+    ``reason``: why it comes back without a word.
     """
     move = _locked(connection, uuid, attempt, _LEFT)
     if move is None or move.carried is None or move.carried.epoch >= carried.epoch:
         return
     raise_fences(connection, {move.instance: carried.epoch}, at)
-    enter(connection, move, RESUMING, at, carried=carried_text(carried), ends_as=REVERTED)
+    values = {"carried": carried_text(carried), "ends_as": REVERTED}
+    enter(connection, move, RESUMING, at, reason=None if reason == move.reason else reason, **values)
     if move.at_source == OFF:
         return_to_cell(connection, msgspec.structs.replace(move, state=RESUMING, carried=carried), at)
 
