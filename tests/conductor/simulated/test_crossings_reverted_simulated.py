@@ -24,7 +24,7 @@ from roost.model.move import (
     MoveRefused,
 )
 from roost.state.api_database.crossings import end_crossing, switch_mapping, turn_crossing
-from roost.state.cell_database.arriving_halves import discard_arriving
+from roost.state.cell_database.arriving_halves import continue_arriving, discard_arriving
 from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.history import read_history
 from roost.state.cell_database.leaving_halves import (
@@ -445,6 +445,27 @@ def a_start_comes_back_late(faults, seed):
         cloud.finish()
 
 
+def a_start_is_taken_back_late(faults, seed):
+    """The target takes a start back for the second time, while the source has got it by another revert."""
+    with cloud_of_two(faults, seed) as cloud:
+        move = resize(cloud)
+        cloud.wait_for_move(move, SWITCHED)
+        cloud.guests.hosts["c1-host0"].unstoppable = 1.0
+        cloud.pause_before(continue_arriving, 90.0, "super")
+        cloud.network.databases["cell/c2"].run(revert_move(move, cloud.loop.now), True)
+        cloud.wait_for_move(move, CONTINUING, seconds=2_000.0)
+        cloud.wait_for_move(move, SWITCHED)
+        cloud.guests.hosts["c1-host0"].unstoppable = 0.0
+        # The claims are not exchanged meanwhile, so the target's half waits.
+        cloud.pause_before(go_on, 120.0, "c1-")
+        cloud.network.databases["cell/c2"].run(revert_move(move, cloud.loop.now), True)
+        cloud.wait_for_move(move, UNDOING)
+        cloud.wait(100.0)
+        assert cloud.guests.running(ONE) == [("c1-host0", 1)]
+        cloud.wait_for_move(move, REVERTED)
+        cloud.finish()
+
+
 def play(script):
     """Play a script with no fault in it, with some seeds."""
     for seed in range(2):
@@ -467,3 +488,8 @@ def test_the_start_is_given_back_only_when_the_target_has_stopped():
 def test_a_start_that_comes_back_late_is_refused_by_its_epoch():
     play(a_start_comes_back_late)
     assert found(a_start_comes_back_late, faults.NO_REVERT_EPOCH)
+
+
+def test_a_start_that_is_taken_back_late_is_refused_by_its_epoch():
+    play(a_start_is_taken_back_late)
+    assert "while it runs as" in found(a_start_is_taken_back_late, faults.NO_CONTINUE_EPOCH)

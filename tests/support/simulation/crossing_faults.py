@@ -19,7 +19,7 @@ from roost.model.move import (
 )
 from roost.state.api_database.crossings import Crossing, read_crossings, switch_mapping
 from roost.state.api_database.tables import instance_mappings
-from roost.state.cell_database.arriving_halves import let_arrive
+from roost.state.cell_database.arriving_halves import continue_arriving, let_arrive
 from roost.state.cell_database.leaving_halves import let_leave, note_ready, read_halves, resume_leaving
 from roost.state.cell_database.move_halves import put_into_cell
 from roost.state.cell_database.move_rows import carried_text
@@ -114,12 +114,21 @@ def _back_early(work: Any, connection: sa.Connection) -> Any:
 
 def _no_revert_epoch(work: Any, connection: sa.Connection) -> Any:
     """Have a source start its guest again whatever has come of that start before."""
-    uuid = arguments_of(work)["uuid"]
+    _set_epoch(connection, arguments_of(work)["uuid"], 0)
+    return work(connection)
+
+
+def _no_continue_epoch(work: Any, connection: sa.Connection) -> Any:
+    """Have a target take the start back whatever has come of that revert since."""
+    _set_epoch(connection, arguments_of(work)["uuid"], arguments_of(work)["seen"])
+    return work(connection)
+
+
+def _set_epoch(connection: sa.Connection, uuid: str, epoch: int) -> None:
     there = read_halves((uuid,))(connection)[uuid]
     if there.carried is not None:
-        text = carried_text(msgspec.structs.replace(there.carried, epoch=0))
+        text = carried_text(msgspec.structs.replace(there.carried, epoch=epoch))
         connection.execute(sa.update(moves).where(moves.c.uuid == uuid).values(carried=text))
-    return work(connection)
 
 
 SWITCHED_EARLY = _change(read_halves, _switched_early)
@@ -131,3 +140,4 @@ RETURNED_EARLY = _change(read_halves, _returned_early)
 DISCARDED_EARLY = _change(read_crossings, _discarded_early)
 BACK_EARLY = _change(revert_move, _back_early)
 NO_REVERT_EPOCH = _change(resume_leaving, _no_revert_epoch)
+NO_CONTINUE_EPOCH = _change(continue_arriving, _no_continue_epoch)
