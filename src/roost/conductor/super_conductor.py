@@ -29,7 +29,8 @@ from roost.conductor.maintenance.waves import (
     carry_maintenances,
     step_maintenances,
 )
-from roost.conductor.moves.crossings import Crossings, carry_crossings, step_crossings
+from roost.conductor.moves.crossing_steps import Crossings
+from roost.conductor.moves.crossings import carry_crossings, step_crossings
 from roost.conductor.request_check import clean_request
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
 from roost.conductor.words.departures import RetryTimes, ask_for_moves, empty_subjects

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from roost.conductor.agent_endpoint.host_orders import move_work, read_work_keys
-from roost.conductor.moves.crossings import arriving_half
+from roost.conductor.moves.crossing_steps import arriving_half
 from roost.model.instance import ACTIVE, AttemptKey, BuildResult, DestroyOrder, PowerResult, Requester
 from roost.model.move import (
     CLEANING,

@@ -16,7 +16,8 @@ from roost.conductor.history.timeline import actions_of
 from roost.conductor.instances.power import request_power
 from roost.conductor.instances.rebuild import request_rebuild
 from roost.conductor.instances.shelve import request_shelving, request_unshelving
-from roost.conductor.moves.crossings import Crossings, carry_crossings
+from roost.conductor.moves.crossing_steps import Crossings
+from roost.conductor.moves.crossings import carry_crossings
 from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND

@@ -3,7 +3,7 @@
 requests    the words of operators: a move is accepted, confirmed, reverted, aborted
 queue       the moves that one conductor owns, and the limits of moves at once
 claims      the work of a cell's conductor: claims targets, takes alternates, gives claims back and frees them
-crossings   the work of super conductors on moves to other cells
+crossings   the work of super conductors on moves to other cells, and crossing_steps its steps
 operations  the operations of ``/v1/moves``, their handlers and policy rules
 types       their bodies and queries
 views       moves of all cells, found and listed
