@@ -243,7 +243,7 @@ def test_a_deletion_wins_while_one_of_the_cells_is_down(state, away):
 @pytest.mark.parametrize("away", ["c1", "c2", "api"])
 @pytest.mark.parametrize("state", [REVERTING, RESUMING, UNDOING, DISCARDING])
 def test_a_revert_goes_on_when_a_database_is_back(state, away):
-    with cloud_of_two(seed=5) as cloud:
+    with cloud_of_two(seed=7) as cloud:  # its leaving half follows in time to be seen "reverting"
         before = cloud.row(ONE)
         move = resize(cloud)
         cloud.wait_for_move(move, SWITCHED)
