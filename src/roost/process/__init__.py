@@ -17,5 +17,5 @@ loop_watch       a watch on the event loop, which counts long holds by the opera
 garbage_collection  exempts loaded objects from garbage collection
 timed_steps      a coroutine whose steps between two waits are timed
 durable_file     files that are written whole or not at all
-command          a command of operators, ended with all that it has started
+command          commands of operators: the words of an option, run with a time limit
 """

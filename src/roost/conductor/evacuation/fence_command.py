@@ -1,21 +1,13 @@
 """The command of the operators that powers the machine of a host off, as by its BMC."""
 
-import asyncio
-from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Sequence
-from tempfile import TemporaryFile
-from typing import IO, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from roost.model.secrets import redacted_text
-from roost.model.text import error_text
-from roost.process.command import kill_group
+from roost.process.command import run_command
 
-MOST_OF_STDERR = 300
-"""Characters of the error output of a command that are told, the last ones."""
-
-
-MOST_READ = 65_536
-"""Bytes of the error output that are read."""
+MOST_OF_OUTPUT = 300
+"""Characters of the output of a command that are told, the last ones."""
 
 
 class PowerOff(NamedTuple):
@@ -43,32 +35,12 @@ class FenceProcess:
         """Run the command for a host; it and its children are killed when its time is over."""
         if host.startswith("-"):
             return PowerOff(False, f"the fence command would take the name {host} for an option")
-        # A file: a child that the command leaves behind may keep a pipe open for ever.
-        with TemporaryFile() as said:
-            try:
-                status = await self._run(host, said)
-            except OSError as error:
-                return PowerOff(False, f"the fence command cannot be run: {error_text(error)}")
-            if status is None:
-                return PowerOff(False, f"the fence command took longer than {self._seconds:g} seconds")
-            if status == 0:
-                return PowerOff(True)
-            said.seek(0)
-            text = said.read(MOST_READ).decode(errors="replace")
-        told = " ".join(redacted_text(text).split())[-MOST_OF_STDERR:] or "it says nothing"
-        return PowerOff(False, f"the fence command ended with status {status}: {told}")
-
-    async def _run(self, host: str, said: IO[bytes]) -> int | None:
-        """Return the exit status; None: it took too long. ``said``: its error output. Raises OSError."""
-        process = await asyncio.create_subprocess_exec(
-            *self._argv, host, stdin=DEVNULL, stdout=DEVNULL, stderr=said, start_new_session=True
-        )
-        try:
-            async with asyncio.timeout(self._seconds):
-                return await process.wait()
-        except TimeoutError:
-            return None
-        finally:
-            if process.returncode is None:
-                kill_group(process)
-                await process.wait()
+        failure, status, output = await run_command((*self._argv, host), self._seconds)
+        if failure is None:
+            return PowerOff(True)
+        words = f"the fence command {failure}"
+        if status is not None:
+            # As one text, so that what follows a secret on further lines is hidden too.
+            told = " ".join(redacted_text(output).split())[-MOST_OF_OUTPUT:]
+            words = f"{words}: {told or 'it says nothing'}"
+        return PowerOff(False, words)

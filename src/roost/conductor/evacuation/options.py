@@ -1,7 +1,6 @@
 """The options of evacuation by itself."""
 
-import shlex
-
+from roost.process.command import words_of
 from roost.process.options import OptionStruct, option
 
 LEAST_SECONDS = 60.0
@@ -12,13 +11,6 @@ def _after(seconds: float) -> float:
     if seconds and seconds < LEAST_SECONDS:
         raise ValueError(f"a session stands still for {LEAST_SECONDS:g} seconds before its host is silent")
     return seconds
-
-
-def _argv(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise ValueError(f"{text!r} is no command: {error}") from error
 
 
 class EvacuationOptions(OptionStruct, frozen=True, kw_only=True, group="conductor"):
@@ -36,7 +28,7 @@ class EvacuationOptions(OptionStruct, frozen=True, kw_only=True, group="conducto
     command: tuple[str, ...] = option(
         "",
         name="fence_command",
-        parse=_argv,
+        parse=words_of("[conductor] fence_command"),
         help="A command that powers off the machine of a silent host whose agent has no fence. It gets the "
         "host's name as its last argument, and no shell reads it. Exit status 0 says that the machine is "
         "certainly off. It may be run again for the same host.",

@@ -6,7 +6,6 @@ still. So a hook does for a host what is left to do, and nothing if nothing is. 
 maintenance have one key, by which a hook, or what it asks, knows that work.
 """
 
-import shlex
 import uuid
 from typing import Protocol
 
@@ -15,6 +14,7 @@ import msgspec
 from roost.conductor.backoff import Backoff
 from roost.model.errors import OperatorError
 from roost.model.maintenance import HookResult
+from roost.process.command import words_of
 from roost.process.options import OptionStruct, option
 
 OF_WORK = uuid.UUID("b0a8b7c6-2f0e-4b57-9f0c-6a3f5f1f6c52")
@@ -24,22 +24,13 @@ KEY_VARIABLE, CALL_VARIABLE = "ROOST_MAINTENANCE_KEY", "ROOST_MAINTENANCE_CALL"
 """The environment variables of a command that have the key of the work, and the number of the call."""
 
 
-def _command(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise ValueError(
-            f"[maintenance] hook_command: {text!r} cannot be split into words: {error}"
-        ) from error
-
-
 class MaintenanceOptions(OptionStruct, frozen=True, kw_only=True, group="maintenance"):
     """The options of maintenances."""
 
     command: tuple[str, ...] = option(
         "",
         name="hook_command",
-        parse=_command,
+        parse=words_of("[maintenance] hook_command"),
         help="This program is run for each host of a maintenance that is empty, with its arguments and three "
         "more: the host, its cell, and the uuid of the maintenance. No shell is used. ROOST_MAINTENANCE_KEY "
         "of its environment is the same uuid in all calls for a host, which may run beside each other, and "
