@@ -3,7 +3,7 @@
 from typing import Any
 
 from roost.conductor.agent_endpoint.sessions import OpenSession
-from roost.conductor.words.departures import RetryTimes, ask_for_moves
+from roost.conductor.words.departures import DrainTimes, ask_for_moves
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.state.cell_database import move_reports, power
 from roost.state.cell_database.move_limits import MoveLimits
@@ -216,7 +216,7 @@ def test_a_cell_is_not_emptied_while_a_process_knows_no_moves_to_other_cells(tmp
         context, cells = cloud.now.super.context, cloud.now.cells
 
         async def asks(*, across: bool) -> None:
-            await ask_for_moves(context, cells, MoveLimits(), RetryTimes(), across=across)
+            await ask_for_moves(context, cells, MoveLimits(), DrainTimes(), across=across)
 
         await asks(across=False)
         assert await cells[cell].read(read_all_moves()) == {}

@@ -33,7 +33,7 @@ from roost.conductor.moves.crossing_steps import Crossings
 from roost.conductor.moves.crossings import carry_crossings, step_crossings
 from roost.conductor.request_check import clean_request
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
-from roost.conductor.words.departures import RetryTimes, ask_for_moves, empty_subjects
+from roost.conductor.words.departures import DrainTimes, ask_for_moves, empty_subjects
 from roost.conductor.words.drains import look_at_drains, watch_drains
 from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest, Requester
@@ -113,7 +113,7 @@ class SuperConductor:
         self._auditing = audit_tenure(name, times)
         self._audits = audits
         self._move_limits = move_limits
-        self._retry_times = RetryTimes()
+        self._retry_times = DrainTimes()
         self._dead_hosts: DeadHosts | None = None
         if evacuations.after:
             command = evacuations.command

@@ -13,7 +13,7 @@ from roost.conductor.agent_endpoint.sessions import close_session
 from roost.conductor.evacuation import dead_hosts, judgement, silence
 from roost.conductor.evacuation.judgement import UNGUARDED as UNGUARDED_FENCE
 from roost.conductor.evacuation.options import EvacuationOptions
-from roost.conductor.words import departures
+from roost.conductor.moves import departures
 from roost.model.fence import Fence
 from roost.model.instance import ACTIVE, SHELVED, STOPPED
 from roost.model.move import CLEANING, DONE, FAILED_MOVE, SWITCHED

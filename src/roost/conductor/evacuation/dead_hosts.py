@@ -16,10 +16,9 @@ from roost.conductor.evacuation.fence_command import FenceCommand
 from roost.conductor.evacuation.judgement import Judgement, judged
 from roost.conductor.evacuation.options import EvacuationOptions
 from roost.conductor.evacuation.silence import LONGEST_GAP, CellSilence
-from roost.conductor.words.departures import RetryTimes
+from roost.conductor.moves.departures import Asker, RetryTimes, ask_to_leave
 from roost.model.departure import Departure
-from roost.model.instance import Requester
-from roost.model.move import BY_COMMAND, BY_FENCE, DeathProof, MoveRefused
+from roost.model.move import BY_COMMAND, BY_FENCE, DeathProof
 from roost.model.service_version import ATTACHED_MOVES, FENCES, Feature
 from roost.process.context import Context
 from roost.process.metrics import catalogue as metrics
@@ -28,7 +27,6 @@ from roost.state.api_database.event_types import CloudEvent, EventKind
 from roost.state.api_database.events import MarkedEvent, observe_events
 from roost.state.api_database.tables import API
 from roost.state.cell_database.host_work import SESSION
-from roost.state.cell_database.moves import begin_move
 from roost.state.cell_database.silent_hosts import (
     DEAD,
     FENCING,
@@ -250,26 +248,14 @@ class DeadHosts:
         attached: bool,
     ) -> None:
         """Ask for the evacuations of the instances of a host that is dead. Raises `StorageError`."""
-        of_host = f"{database}/{row.host}/{row.epoch}/{row.counter}"
-        by = Requester("evacuation", "", f"req-{uuid.uuid5(OF_EVACUATIONS, of_host)}")
+        asker = Asker("evacuation", OF_EVACUATIONS, f"{database}/{row.host}/{row.epoch}/{row.counter}")
         assert row.kind is not None
         proof = DeathProof(row.kind, row.words, row.at, row.session, by=row.conductor)
         for each in leaving:
-            if not cell.times.is_due(each, context.monotonic()):
-                continue
-            of_try = f"{of_host}/{each.instance}/{each.attempt}/{each.tries}"
-            begin = begin_move(
-                uuid=str(uuid.uuid5(OF_EVACUATIONS, of_try)),
-                instance=each.instance,
-                kind="evacuate",
-                by=by,
-                at=context.clock(),
-                proof=proof,
-                attached=attached,
-            )
-            asked = await context.write(database, begin)
-            if isinstance(asked, MoveRefused):
-                cell.times.refuse(each, context.monotonic(), asked)
+            if cell.times.is_due(each, context.monotonic()):
+                await ask_to_leave(
+                    context, database, each, cell.times, asker, ("evacuate",), proof=proof, attached=attached
+                )
 
     async def _tell(self, context: Context, name: str, cell: _Cell, rows: Collection[SilentHost]) -> None:
         """Write the events of hosts that are dead, or not evacuated, once each. Raises `StorageError`."""

@@ -1,10 +1,5 @@
 """Drains with moves: instances on disabled subjects are asked to move, as many at once as the limits allow.
 
-Several super conductors may ask at the same time. The uuid of a move is made of the drain, the instance and
-the number of its tries, so that they ask for the same move, which begins once. An instance whose move has
-failed is asked again, after pauses that grow. They are measured by this process's own clock, and begin anew
-with it.
-
 A drain may have guests move while they run. Those that cannot, and those whose first move has failed, are
 stopped on the way.
 
@@ -15,14 +10,12 @@ refusal there the scheduler chooses.
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
-from roost.conductor.backoff import Backoff
+from roost.conductor.moves.departures import Asker, RetryTimes, ask_to_leave
 from roost.model.departure import Departure
-from roost.model.instance import Requester
-from roost.model.move import ENDED, LIVE, Move, MoveKind, MoveRefused
+from roost.model.move import ENDED, LIVE, Move, MoveKind
 from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES, Feature
 from roost.model.service_version import LIVE as LIVE_MOVES
 from roost.process.context import Context
@@ -32,7 +25,6 @@ from roost.state.api_database.maintenance_rows import read_planned_targets
 from roost.state.api_database.tables import API
 from roost.state.cell_database.departures import find_departures
 from roost.state.cell_database.move_limits import MoveLimits
-from roost.state.cell_database.moves import begin_move
 from roost.storage import StorageError
 
 EVERY_SECONDS = 2.0
@@ -41,72 +33,24 @@ EVERY_SECONDS = 2.0
 BUSY_SECONDS = 0.5
 """Seconds between two looks while moves from a drained host are under way: the next may soon begin."""
 
-RETRIES = Backoff(first_seconds=10.0, longest_seconds=900.0)
-"""The pauses before an instance whose move has failed is asked to move again."""
-
-EARLY = Backoff(first_seconds=5.0, longest_seconds=30.0)
-"""The pauses before an instance is asked again that was asked too early: what keeps it ends by itself."""
-
 OF_DRAINS = uuid.UUID("6f1c1f52-58c5-4d0f-9a4e-5b1d3f0b7a11")
 """The namespace of the uuids of moves that drains ask for."""
 
 
-class _Failed(NamedTuple):
-    """An instance that has not moved: its failed moves, requests that were refused, and when it is due.
-
-    ``early``: requests in a row that came too early.
-    """
-
-    tries: int
-    refusals: int
-    due: float
-    early: int = 0
-
-
-class RetryTimes:
-    """The times at which instances whose moves have failed are asked again, by a monotonic clock.
+class DrainTimes(RetryTimes):
+    """The times of the instances on what is drained.
 
     ``targets``: the planned targets of the drains that are under way, by the version of their word.
     """
 
     def __init__(self) -> None:
-        self._failed: dict[str, _Failed] = {}
+        super().__init__()
         self.targets: Mapping[int, Mapping[str, str]] = {}
-
-    def is_due(self, departure: Departure, now: float, *, planned: bool = False) -> bool:
-        """Return whether an instance may be asked at ``now``. A failure counts from when it is seen first.
-
-        ``planned``: the first move asked for a target of a plan, so that the next follows without a pause.
-        """
-        known = self._failed.get(departure.instance)
-        if known is None or known.tries != departure.tries:
-            if departure.tries <= planned:
-                return True
-            known = self._note(departure, 0 if known is None else known.refusals, now)
-        return now >= known.due
-
-    def refuse(self, departure: Departure, now: float, refused: MoveRefused) -> None:
-        """Note that the cell has refused to move an instance.
-
-        A request that came too early is no failure, after which the pauses grow up to 15 minutes.
-        """
-        known = self._failed.get(departure.instance, _Failed(departure.tries, 0, now))
-        if refused.is_early:
-            early = known.early + 1
-            due = now + EARLY.pause(early)
-            self._failed[departure.instance] = _Failed(departure.tries, known.refusals, due, early)
-        else:
-            self._note(departure, known.refusals + 1, now)
 
     def clear(self) -> None:
         """Forget all: nothing is drained."""
-        self._failed.clear()
+        super().clear()
         self.targets = {}
-
-    def _note(self, departure: Departure, refusals: int, now: float) -> _Failed:
-        pause = RETRIES.pause(departure.tries + refusals)
-        failed = self._failed[departure.instance] = _Failed(departure.tries, refusals, now + pause)
-        return failed
 
 
 async def empty_subjects(
@@ -119,7 +63,7 @@ async def empty_subjects(
 
     ``knows``: returns whether all processes know a feature.
     """
-    times = RetryTimes()
+    times = DrainTimes()
     while True:
         is_busy = False
         try:
@@ -141,7 +85,7 @@ async def ask_for_moves(
     context: Context,
     cells: Collection[str],
     limits: MoveLimits,
-    times: RetryTimes,
+    times: DrainTimes,
     *,
     attached: bool = True,
     across: bool = True,
@@ -167,7 +111,7 @@ async def ask_for_moves(
     return any(await context.together(asked))
 
 
-async def _read_targets(context: Context, drains: Sequence[MovingDrain], times: RetryTimes) -> None:
+async def _read_targets(context: Context, drains: Sequence[MovingDrain], times: DrainTimes) -> None:
     """Read the planned targets of drains, once for each word. Raises `StorageError`."""
     versions = {drain.version for drain in drains}
     known = {version: of for version, of in times.targets.items() if version in versions}
@@ -181,7 +125,7 @@ async def _ask_in(
     cell: str,
     drains: Sequence[MovingDrain],
     limits: MoveLimits,
-    times: RetryTimes,
+    times: DrainTimes,
     attached: bool,
 ) -> bool:
     """Ask for the moves of drains in one cell, the earliest drain first; returns as `ask_for_moves`."""
@@ -213,36 +157,26 @@ async def _ask(
     database: str,
     drain: MovingDrain,
     departure: Departure,
-    times: RetryTimes,
+    times: DrainTimes,
     attached: bool,
 ) -> bool:
     """Ask for the move of one instance; returns whether it has a move that is under way.
 
     Raises `StorageError`.
     """
-    targets = times.targets.get(drain.version, {})
-    of_drain = "/".join((*drain.subject, str(drain.version)))
-    by = Requester("drain", "", f"req-{uuid.uuid5(OF_DRAINS, of_drain)}")
-    of_try = f"{of_drain}/{departure.instance}/{departure.attempt}/{departure.tries}"
     # A guest that has not arrived while it ran is stopped on the way the next time.
     kinds: tuple[MoveKind, ...] = (LIVE, "migrate") if drain.live and not departure.tries else ("migrate",)
-    asked: Move | MoveRefused | None = None
-    for kind in kinds:
-        begin = begin_move(
-            uuid=str(uuid.uuid5(OF_DRAINS, of_try)),
-            instance=departure.instance,
-            kind=kind,
-            by=by,
-            at=context.clock(),
-            to_host=None if departure.tries else targets.get(departure.instance),
-            attached=attached,
-            # Its own cell takes nothing.
-            across=not drain.subject.host,
-        )
-        asked = await context.write(database, begin)
-        if not isinstance(asked, MoveRefused):
-            break
-    if isinstance(asked, MoveRefused):
-        times.refuse(departure, context.monotonic(), asked)
-        return False
-    return asked is not None and asked.state not in ENDED
+    targets = times.targets.get(drain.version, {})
+    asked = await ask_to_leave(
+        context,
+        database,
+        departure,
+        times,
+        Asker("drain", OF_DRAINS, "/".join((*drain.subject, str(drain.version)))),
+        kinds,
+        to_host=None if departure.tries else targets.get(departure.instance),
+        attached=attached,
+        # Its own cell takes nothing.
+        across=not drain.subject.host,
+    )
+    return isinstance(asked, Move) and asked.state not in ENDED
