@@ -42,7 +42,8 @@ from roost.state.cell_database.building import ended_attempts_of
 from roost.state.cell_database.rows import selection_text
 from roost.state.cell_database.tables import instances
 from support.clouds import spec
-from support.simulation.cloud_world import KINDS, CloudWorld
+from support.simulation.cloud_world import CloudWorld
+from support.simulation.kinds import CLOUD_KINDS
 from support.simulation.scripted import Scripted
 from support.simulation.seeds import simulate
 
@@ -185,7 +186,7 @@ def test_a_claim_that_changes_between_the_looks_and_the_repair_is_left_alone() -
 
 @pytest.mark.parametrize("kind", ["weather", "crashes"])
 def test_claims_that_are_doubled_end_repaired(kind: str) -> None:
-    simulate(lambda seed: Doubling(KINDS[kind], seed), range(SCHEDULES), kind)
+    simulate(lambda seed: Doubling(CLOUD_KINDS[kind], seed), range(SCHEDULES), kind)
 
 
 def repairs_of(cloud: Scripted) -> list[tuple[str, str, str | None]]:

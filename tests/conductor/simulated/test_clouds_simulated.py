@@ -4,9 +4,9 @@ import pytest
 
 from support.seeds import nightly_seed
 from support.simulation import faults
-from support.simulation.cell_world import KINDS as CELL_KINDS
 from support.simulation.cell_world import CellWorld
-from support.simulation.cloud_world import KINDS, CloudWorld
+from support.simulation.cloud_world import CloudWorld
+from support.simulation.kinds import CELL_KINDS, CLOUD_KINDS
 from support.simulation.seeds import finds, simulate
 
 SCHEDULES = 24
@@ -20,20 +20,20 @@ CELL_FAULTS = {"no generation": faults.NO_GENERATION, "no confirmation": faults.
 
 
 def world(kind, seed):
-    return CloudWorld(KINDS[kind], seed, audits=seed % AUDITED == 0)
+    return CloudWorld(CLOUD_KINDS[kind], seed, audits=seed % AUDITED == 0)
 
 
 FENCES = ("fences", "fences under live moves")
 """Kinds that `test_fences_simulated` draws, with evacuations."""
 
 
-@pytest.mark.parametrize("kind", [each for each in KINDS if each not in FENCES])
+@pytest.mark.parametrize("kind", [each for each in CLOUD_KINDS if each not in FENCES])
 def test_every_promise_is_kept_in_every_schedule(kind):
     simulate(lambda seed: world(kind, seed), range(SCHEDULES), kind)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CLOUD_KINDS)
 def test_every_promise_is_kept_in_every_schedule_at_length(kind):
     first = nightly_seed() * 1_000_000
     simulate(lambda seed: world(kind, seed), range(first, first + 2_500), kind)
@@ -43,7 +43,7 @@ def test_every_promise_is_kept_in_every_schedule_at_length(kind):
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_that_is_put_in_is_found(name):
     # In every run a schedule that is written down finds each: see test_what_goes_wrong.py.
-    assert finds(lambda seed: CloudWorld(KINDS["pauses"], seed, FAULTS[name]), range(500))
+    assert finds(lambda seed: CloudWorld(CLOUD_KINDS["pauses"], seed, FAULTS[name]), range(500))
 
 
 @pytest.mark.nightly

@@ -15,12 +15,12 @@ from roost.state.cell_database.departures import DrainProgress, describe_drain
 from roost.state.cell_database.move_ends import SOURCE_SILENT
 from roost.state.cell_database.move_limits import MoveLimits, count_moves
 from roost.state.cell_database.moves import begin_move, keeps_no_disks
-from support.simulation.cloud_world import PAUSES
+from support.simulation.kinds import PAUSES
 from support.simulation.network import BrokenPromise
 from support.simulation.process import Process
+from support.simulation.promises import promise
 from support.simulation.scripted import Scripted
 from support.simulation.weather import CALM
-from support.simulation.world import promise
 from support.works import is_of
 
 HOST = "c1-host0"

@@ -26,12 +26,13 @@ from roost.state.cell_database.silent_hosts import read_silent_hosts
 from roost.state.leases import Standstill, leases_of_kind
 from support.seeds import nightly_seed
 from support.simulation.agents import DriverService
-from support.simulation.cloud_world import KINDS, CloudWorld
+from support.simulation.cloud_world import CloudWorld
+from support.simulation.kinds import CLOUD_KINDS
 from support.simulation.network import BrokenPromise
 from support.simulation.process import CELL, WATCHDOG
+from support.simulation.promises import promise
 from support.simulation.scripted import NONE, Scripted, found
 from support.simulation.seeds import simulate
-from support.simulation.world import promise
 
 BIG = Flavor("big", 2, 1024)
 ONE = "instance0"
@@ -465,7 +466,7 @@ class Drawn(CloudWorld):
 
     def __init__(self, kind, seed):
         fence = (Fence(30.0, 12.0, guarded=True), Fence(70.0, 8.0, guarded=True), None)[seed % 3]
-        super().__init__(KINDS[kind], seed, cells=("c1",), hosts=4, audits=False, fence=fence)
+        super().__init__(CLOUD_KINDS[kind], seed, cells=("c1",), hosts=4, audits=False, fence=fence)
         self.proofs = set()
         self.evacuated = self.restarted = False
 

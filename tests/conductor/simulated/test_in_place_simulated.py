@@ -34,8 +34,9 @@ from roost.state.cell_database.history import read_history
 from roost.state.cell_database.move_work import go_on
 from support.simulation.hosts import Host
 from support.simulation.process import Process
+from support.simulation.promises import promise
 from support.simulation.scripted import NONE, Scripted
-from support.simulation.world import Faults, promise
+from support.simulation.world import Faults
 
 ONE = "instance0"
 BIG = Flavor("big", 2, 1024)

@@ -57,8 +57,9 @@ from roost.state.api_database.operator_words import say_words
 from roost.state.api_database.tables import operator_words
 from roost.state.cell_database.move_limits import MoveLimits
 from support.clouds import spec
-from support.simulation.cloud_world import PAUSES, Accept
+from support.simulation.cloud_world import Accept
 from support.simulation.hosts import FOREIGN
+from support.simulation.kinds import PAUSES
 from support.simulation.maintenances import (
     HOOK,
     WORDS,

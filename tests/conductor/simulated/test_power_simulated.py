@@ -22,8 +22,8 @@ from roost.model.instance import (
 from roost.model.move import DONE, FAILED_MOVE, PREPARING, REVERTED, SWITCHED
 from roost.state.cell_database.history import read_history
 from support.simulation import faults
+from support.simulation.promises import promise
 from support.simulation.scripted import NONE, Scripted, found
-from support.simulation.world import promise
 
 ONE = "instance0"
 

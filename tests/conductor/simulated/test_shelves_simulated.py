@@ -32,8 +32,8 @@ from roost.state.cell_database.moves import SHELVED_WITHOUT_HOST
 from roost.state.cell_database.shelves import NO_SHELF, assign_unshelved, put_on_shelf
 from roost.state.cell_database.tables import nodes
 from support.simulation import faults
+from support.simulation.promises import promise
 from support.simulation.scripted import NONE, Scripted, found
-from support.simulation.world import promise
 
 ONE = "instance0"
 

@@ -8,46 +8,10 @@ from roost.scheduler.request.scheduling_request import HostRequest
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
 from support.clouds import spec
-from support.simulation.weather import Weather
-from support.simulation.world import Kind, World
+from support.simulation.world import World
 
 CELL = "c1"
 DATABASE = f"cell/{CELL}"
-
-STORM = Weather(slow=0.05, refused=0.03, lost=0.04, late=0.02, doubled=0.04, crashes=0.004)
-"""Much that may happen to messages."""
-
-ALL = (
-    "crash",
-    "crash_agent",
-    "stop",
-    "stop_agent",
-    "cut_off",
-    "cut_off_agent",
-    "database_away",
-    "clock",
-    "vanish",
-    "replug",
-    "reshape",
-)
-
-KINDS = {
-    "calm": Kind(),
-    "failing": Kind(failing=0.5),
-    "weather": Kind(STORM, failing=0.3),
-    "slow": Kind(STORM, ("stop_agent",), 2, failing=0.2, build_seconds=4.0),
-    "pauses": Kind(STORM._replace(pauses=0.04), failing=0.4, build_seconds=8.0, seconds=30.0),
-    "crashes": Kind(STORM, ("crash", "crash_agent"), 5, failing=0.3),
-    "stops": Kind(STORM, ("stop", "stop_agent"), 4, failing=0.3, seconds=40.0),
-    "cut off": Kind(STORM, ("cut_off", "cut_off_agent"), 4, failing=0.3, seconds=40.0),
-    "outage": Kind(STORM, ("database_away",), 2, failing=0.3, seconds=40.0),
-    "failover": Kind(STORM, ("fail_over", "crash"), 3, failing=0.3, seconds=40.0, fails_over=True),
-    "reshapes": Kind(STORM, ("reshape",), 6, failing=0.3, seconds=40.0),
-    "reshapes and crashes": Kind(
-        STORM._replace(pauses=0.02), ("reshape", "reshape", "crash", "cut_off"), 8, failing=0.4, seconds=45.0
-    ),
-    "everything": Kind(STORM, ALL, 6, failing=0.3, seconds=45.0),
-}
 
 
 class CellWorld(World):

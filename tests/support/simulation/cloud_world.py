@@ -12,7 +12,6 @@ from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenur
 from roost.conductor.backoff import CarryOptions
 from roost.conductor.evacuation.dead_hosts import DeadHosts
 from roost.conductor.evacuation.options import EvacuationOptions
-from roost.conductor.history.timeline import actions_of
 from roost.conductor.instances.power import request_power
 from roost.conductor.instances.rebuild import request_rebuild
 from roost.conductor.instances.shelve import request_shelving, request_unshelving
@@ -31,7 +30,6 @@ from roost.process.context import Context
 from roost.state.api_database.audit import LEASE, read_audit_state, read_findings, read_repairs
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.crossings import read_crossings
-from roost.state.api_database.past import find_known
 from roost.state.api_database.tables import (
     SCHEMA,
     build_requests,
@@ -39,166 +37,24 @@ from roost.state.api_database.tables import (
     instance_deletions,
     instance_mappings,
 )
-from roost.state.cell_database.history import read_history
 from roost.state.cell_database.leaving_halves import find_halves
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.state.leases import Tenure, keep_lease, watch_leases
 from roost.storage import StorageError
 from support.clouds import spec
-from support.simulation.cell_world import ALL, STORM
 from support.simulation.fences import BMC, BmcCommand, BmcService
 from support.simulation.hosts import Host
 from support.simulation.network import Handling
 from support.simulation.placement import FOREIGN
 from support.simulation.process import SCHEDULER, Process
-from support.simulation.world import ACTS, LEASES, Kind, World, promise
+from support.simulation.promises import check_history, check_row, check_story, promise
+from support.simulation.world import ACTS, LEASES, World
 
 CELLS = ("c1", "c2")
 CONDUCTORS = "conductors"
 """The service that users ask: any of the super conductors."""
 
 AUDITS = AuditOptions(every=15.0, settle=8.0, look=4.0, most_repairs=3)
-
-PAUSES = STORM._replace(pauses=0.04)
-"""Processes are stopped just before they write, often past their leases."""
-
-WIND = STORM._replace(crashes=0.0, pauses=0.0)
-"""Messages are lost and late, and processes live long enough to see others stand still."""
-
-KINDS = {
-    "pauses": Kind(PAUSES, failing=0.2, seconds=30.0),
-    "calm": Kind(),
-    "weather": Kind(STORM, failing=0.3),
-    "crashes": Kind(STORM, ("crash_super", "crash_super", "crash", "crash_agent"), 5, failing=0.2),
-    "stops": Kind(STORM, ("stop_super", "stop_super", "stop", "stop_agent"), 4, failing=0.2, seconds=40.0),
-    "cut off": Kind(STORM, ("cut_off_super", "cut_off", "cut_off_agent"), 4, failing=0.2, seconds=40.0),
-    "outage": Kind(STORM, ("database_away",), 3, failing=0.2, seconds=40.0),
-    "failover": Kind(
-        STORM, ("fail_over", "crash_super", "crash"), 4, failing=0.2, seconds=40.0, fails_over=True
-    ),
-    "reshapes": Kind(
-        STORM, ("reshape", "reshape", "reshape", "crash_super", "crash"), 6, failing=0.3, seconds=45.0
-    ),
-    "moves": Kind(STORM, failing=0.2, deletes=0.2, moves=1.0, unstoppable=0.1, seconds=40.0),
-    "moves under crashes": Kind(
-        PAUSES,
-        ("crash_super", "crash", "crash", "crash_agent", "stop", "stop_agent", "cut_off", "cut_off_agent"),
-        8,
-        failing=0.2,
-        seconds=50.0,
-        deletes=0.3,
-        moves=1.0,
-        unstoppable=0.1,
-    ),
-    "moves across cells": Kind(STORM, failing=0.2, deletes=0.2, moves=1.0, across=0.9, seconds=50.0),
-    "crossings under crashes": Kind(
-        PAUSES,
-        (
-            *("crash_super", "crash_super", "stop_super", "cut_off_super"),
-            *("crash", "crash_agent", "stop", "stop_agent", "cut_off", "cut_off_agent", "database_away"),
-        ),
-        9,
-        failing=0.2,
-        seconds=60.0,
-        deletes=0.3,
-        moves=1.0,
-        across=0.9,
-        unstoppable=0.1,
-    ),
-    "deaths": Kind(
-        PAUSES, ("die", "die", "crash", "crash_super", "stop"), 6, failing=0.2, seconds=160.0, moves=0.3
-    ),
-    "power": Kind(
-        STORM,
-        ("wake", "wake"),
-        4,
-        failing=0.1,
-        deletes=0.2,
-        powers=1.0,
-        moves=0.5,
-        unstoppable=0.1,
-        seconds=40.0,
-    ),
-    "power under crashes": Kind(
-        PAUSES,
-        ("crash_super", "crash", "crash_agent", "stop", "stop_agent", "cut_off_agent", "wake", "die"),
-        8,
-        failing=0.1,
-        seconds=60.0,
-        deletes=0.2,
-        powers=1.0,
-        moves=0.5,
-        unstoppable=0.1,
-    ),
-    "shelves": Kind(
-        STORM, failing=0.2, deletes=0.3, shelves=1.0, powers=0.3, moves=0.3, unstoppable=0.1, seconds=50.0
-    ),
-    "shelves under crashes": Kind(
-        PAUSES,
-        ("crash_super", "crash", "crash", "crash_agent", "stop", "stop", "stop_agent", "cut_off_agent"),
-        9,
-        failing=0.2,
-        deletes=0.3,
-        shelves=1.0,
-        moves=0.3,
-        seconds=60.0,
-    ),
-    "live moves": Kind(
-        STORM, failing=0.2, deletes=0.2, moves=1.0, live=0.9, breaking=0.1, unstoppable=0.1, seconds=50.0
-    ),
-    "live moves under crashes": Kind(
-        PAUSES,
-        ("crash_super", "crash", "crash", "crash_agent", "stop", "stop_agent", "cut_off", "cut_off_agent"),
-        8,
-        failing=0.1,
-        seconds=60.0,
-        deletes=0.3,
-        moves=1.0,
-        live=0.8,
-        breaking=0.1,
-        unstoppable=0.1,
-    ),
-    "deaths under live moves": Kind(
-        PAUSES,
-        ("die", "die", "crash", "crash_super", "crash_agent"),
-        5,
-        failing=0.1,
-        seconds=160.0,
-        moves=1.0,
-        live=0.9,
-        breaking=0.1,
-    ),
-    "fences": Kind(
-        WIND,
-        (
-            *("isolate_agent", "isolate_agent", "isolate_agent"),
-            *("freeze_agent", "freeze_agent", "kill_agent"),
-            *("crash", "stop", "crash_super", "database_away"),
-        ),
-        9,
-        failing=0.1,
-        deletes=0.2,
-        powers=0.3,
-        moves=0.3,
-        unstoppable=0.1,
-        seconds=450.0,
-    ),
-    "fences under live moves": Kind(
-        WIND,
-        ("isolate_agent", "isolate_agent", "freeze_agent", "kill_agent", "crash"),
-        6,
-        failing=0.1,
-        deletes=0.1,
-        moves=1.0,
-        live=0.9,
-        breaking=0.1,
-        seconds=450.0,
-    ),
-    "everything": Kind(
-        STORM, (*ALL, "crash_super", "stop_super", "cut_off_super"), 8, failing=0.2, seconds=45.0
-    ),
-}
-
 
 OPERATOR = Requester("operator", "admin", "req-move")
 USER = Requester("user", "project", "req-power")
@@ -654,10 +510,10 @@ class CloudWorld(World):
         for uuid, row in self.rows(CELL0).items():
             promise(uuid not in rows, f"{uuid} is in two cells")
             rows[uuid] = row
-            self._check_row(row)
-            self._check_history(CELL0, row)
+            check_row(self, row)
+            check_history(self, CELL0, row)
         for uuid in rows.keys() | self.deleted:
-            self._check_story(uuid)
+            check_story(self, uuid)
         cells, requests, deletions = self.read("api", Mapped())
         promise(not requests, f"requests are never finished: {requests}")
         promise(not deletions, f"deletions never end: {deletions}")
@@ -670,23 +526,3 @@ class CloudWorld(World):
         for name in (*self.cells, CELL0):
             for uuid in self.rows(name):
                 promise(cells[uuid] == name, f"{uuid} is in {name} and mapped to {cells[uuid]}")
-
-    def _check_story(self, uuid: str) -> None:
-        """Check that the history of an instance begins with its acceptance and ends as the instance did."""
-        known = self.read("api", find_known(uuid))
-        promise(known is not None, f"{uuid} has no history")
-        stored = None if known.cell is None else self.read(f"cell/{known.cell}", read_history(uuid))
-        actions = actions_of(known, stored, ())
-        create, last = actions[0], actions[-1]
-        promise(create.events[0].name == "accept", f"the history of {uuid} begins with {create.events[0]}")
-        promise(create.result is not None, f"the creation of {uuid} has not ended: {create}")
-        is_deleted = uuid in self.deleted
-        promise(
-            (last.kind == "delete") is is_deleted, f"{uuid} is deleted: {is_deleted}, and told: {actions}"
-        )
-        promise(
-            last.kind != "delete" or last.result == "success", f"the deletion of {uuid} never ended: {last}"
-        )
-        events = [event for action in actions for event in action.events]
-        going = [event for event in events if event.result is None]
-        promise(not going, f"the history of {uuid} goes on: {going}")

@@ -10,7 +10,8 @@ from roost.state.cell_database.deletions import give_up_on_host
 from support.clouds import spec
 from support.simulation.process import Process
 from support.simulation.scripted import NONE, Scripted
-from support.simulation.world import Faults, promise
+from support.simulation.promises import promise
+from support.simulation.world import Faults
 
 ONE = "instance0"
 

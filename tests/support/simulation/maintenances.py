@@ -25,8 +25,8 @@ from support.simulation.hosts import FOREIGN, Host
 from support.simulation.network import Handling
 from support.simulation.placement import SimulatedPlacement
 from support.simulation.process import Process, ServiceCall
+from support.simulation.promises import promise
 from support.simulation.services import SchedulerService
-from support.simulation.world import promise
 
 HOOK, WORDS = "hook", "words"
 """The services of super conductors that carry maintenances."""

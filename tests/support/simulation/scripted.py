@@ -21,9 +21,10 @@ from support.simulation.cloud_world import (
     Switch,
     Unshelve,
 )
+from support.simulation.kinds import Kind
 from support.simulation.network import BrokenPromise
 from support.simulation.process import Process
-from support.simulation.world import ACTS, Faults, Kind
+from support.simulation.world import ACTS, Faults
 from support.works import is_of
 
 BEGIN_SECONDS = 5.0

@@ -20,24 +20,14 @@ from roost.conductor.time_limits import TimeLimits
 from roost.model.fence import Fence
 from roost.model.instance import (
     ACTIVE,
-    ASSIGNED,
-    ERROR,
     IN_PLACE,
-    LOST,
-    MOVED,
-    MOVING,
-    OF_MOVES,
-    REBUILDS,
-    RESHAPED,
-    SHELVED,
     STOPPED,
     UNSETTLED,
     Instance,
 )
-from roost.model.move import ENDED, SWITCHED, Move
+from roost.model.move import SWITCHED, Move
 from roost.model.names import provider_uuid
 from roost.state.api_database.tables import API
-from roost.state.cell_database.history import StoredHistory, read_history
 from roost.state.cell_database.host_work import hosts_with_orders
 from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.cell_database.moves import MoveFilter, list_moves
@@ -56,6 +46,7 @@ from support.simulation.agents import (
 from support.simulation.databases import SimulatedDatabase
 from support.simulation.fences import Machine, WatchdogService
 from support.simulation.hosts import VCPUS, Guests, Host
+from support.simulation.kinds import Kind
 from support.simulation.loop import Loop, Stuck
 from support.simulation.network import BrokenPromise, Network
 from support.simulation.placement import SimulatedPlacement
@@ -69,8 +60,9 @@ from support.simulation.process import (
     WATCHDOG,
     Process,
 )
+from support.simulation.promises import check_history, check_moves, check_providers, check_row, promise
 from support.simulation.services import PlacementService, ProvidersService, SchedulerService
-from support.simulation.weather import CALM, Weather
+from support.simulation.weather import CALM
 
 POLL_SECONDS = 3.0
 LEASES = LeaseTimes(look=2.0)
@@ -88,36 +80,6 @@ NOTICED_WITHIN = 10.0
 
 ACTS = 200_000
 """Acts of a schedule at most."""
-
-
-class Kind(NamedTuple):
-    """What may happen in a schedule. ``events``: names of methods of `World`, and how many there are.
-
-    ``failing``: the share of builds that fail. ``build_seconds``: their time limit. ``seconds``: the length
-    of the storm. ``deletes``: the share of instances that are deleted in it. ``fails_over``: databases go
-    back to an earlier state, and what they lose may have been promised: only harm is checked for then.
-    ``moves``: the share of instances that an operator moves, ``live`` that of those moves in which the guest
-    runs on, ``powers``: that a user stops and starts, ``shelves``: that a user
-    shelves and unshelves. ``unstoppable``: the share of guests that cannot be
-    stopped, or started again, ``breaking`` that of those which are lost on their way.
-    ``across``: the share of these moves that may leave their cell.
-    """
-
-    weather: Weather = CALM
-    events: tuple[str, ...] = ()
-    number: int = 0
-    failing: float = 0.0
-    build_seconds: float = 30.0
-    seconds: float = 25.0
-    deletes: float = 0.4
-    moves: float = 0.0
-    powers: float = 0.0
-    shelves: float = 0.0
-    across: float = 0.0
-    live: float = 0.0
-    unstoppable: float = 0.0
-    breaking: float = 0.0
-    fails_over: bool = False
 
 
 class Every(msgspec.Struct, frozen=True):
@@ -362,9 +324,9 @@ class World:
     def is_shaped(self, host: Host) -> bool:
         """Whether placement has the providers of a host, and its CPUs, where its driver has them."""
         there = self.placement.tree(host.node)
-        return there == self._expected_tree(host) and self.placement.cpus(host.node) == {host.provider}
+        return there == self.expected_tree(host) and self.placement.cpus(host.node) == {host.provider}
 
-    def _expected_tree(self, host: Host) -> dict[str, str | None]:
+    def expected_tree(self, host: Host) -> dict[str, str | None]:
         """The providers of a host by name, each with its parent."""
         name = host.name
         expected = {name: None, f"{name}-nic": name, f"{name}-a": name}
@@ -514,10 +476,10 @@ class World:
             for uuid, row in self.rows(cell).items():
                 promise(uuid not in rows, f"{uuid} is in two cells")
                 rows[uuid] = row
-                self._check_row(row)
-                self._check_history(cell, row)
+                check_row(self, row)
+                check_history(self, cell, row)
         self.check_known(rows)
-        waiting = self._check_moves(rows)
+        waiting = check_moves(self, rows)
         known = self.accepted | self.doubtful | self.deleted
         names = {row.consumer: uuid for uuid, row in rows.items()}
         consumers = {names.get(each, each): held for each, held in self.placement.consumers().items()}
@@ -538,44 +500,12 @@ class World:
         for host in self.guests.hosts.values():
             strange = host.guests.keys() - known - {hosts.FOREIGN}
             promise(not strange, f"guests without an instance on {host.name}: {strange}")
-            self._check_providers(host)
+            check_providers(self, host)
 
     def check_emptied(self) -> None:
         """Check that no consumer holds anything after it was emptied. Raises: `BrokenPromise`."""
         again = self.placement.consumers().keys() & {*self.placement.emptied}
         promise(not again, f"consumers that were emptied hold something again: {again}")
-
-    def _check_moves(self, rows: dict[str, Instance]) -> dict[str, Move]:
-        """Check that moves have ended, or wait for a word; returns those that wait.
-
-        Raises: `BrokenPromise`.
-        """
-        waiting: dict[str, Move] = {}
-        for cell in self.cells:
-            for uuid, move in self.moves(cell).items():
-                row = rows.get(move.instance)
-                held = self.placement.held(uuid)
-                if move.state == SWITCHED:
-                    promise(row is not None and row.move == uuid, f"{move} waits, but its instance is {row}")
-                    promise(held is not None, f"{move} holds nothing")
-                    assert held is not None
-                    roots = {self.placement.root(provider) for provider in held.allocations}
-                    promise(roots == {move.source.node}, f"{move} holds {held}")
-                    waiting[uuid] = move
-                    continue
-                promise(move.state in ENDED, f"a move is {move.state} for ever: {move}")
-                promise(row is None or row.move != uuid, f"{row} is locked by a move that is over: {move}")
-                promise(held is None, f"{move} is over and holds {held}")
-        kept = {(each.source.host, each.instance, each.source.attempt) for each in waiting.values()}
-        kept |= {(row.host, row.uuid, row.attempt) for row in rows.values() if row.state == STOPPED}
-        # One that could not be started again is lost.
-        kept_too = {(row.host, row.uuid, row.attempt) for row in rows.values() if row.state == LOST}
-        hosts = self.guests.hosts.values()
-        resting = [(host.name, there) for host in hosts for there in (host.stopped, host.parked)]
-        there = {(name, *each) for name, guests in resting for each in guests.items()}
-        off = {(host.name, *each) for host in hosts for each in host.off.items()}
-        promise(there - kept_too <= kept <= there | off, f"stopped guests {there}, and wanted are {kept}")
-        return waiting
 
     def check_harmless(self) -> None:
         """Check what must be kept whatever databases have lost. Raises: `BrokenPromise`.
@@ -595,82 +525,3 @@ class World:
 
     def check_known(self, rows: dict[str, Instance]) -> None:
         """Check what a world knows beside the cells' rows. Raises: `BrokenPromise`."""
-
-    def _check_providers(self, host: Host) -> None:
-        name = host.name
-        there, expected = self.placement.tree(host.node), self._expected_tree(host)
-        promise(there == expected, f"placement has the providers {there} and not {expected}")
-        promise(self.is_shaped(host), f"the CPUs of {name} are at {self.placement.cpus(host.node)}")
-        traits = self.placement.traits(host.node)
-        promise(traits == {placement.OPERATORS}, f"{name} has the traits {traits}")
-
-    def _check_history(self, cell: str, row: Instance) -> None:
-        """Check that the history of an instance has all attempts, in order, and ends with its state."""
-        found: StoredHistory = self.read(f"cell/{cell}", read_history(row.uuid))
-        told = [each.state for each in found.transitions if each.state not in (RESHAPED, *OF_MOVES)]
-        promise(told[-1] == row.state, f"{row.uuid} is {row.state} and its history is {told}")
-        promise(found.complete, f"the history of {row.uuid} is not complete: {told}")
-        numbers = [each.attempt for each in found.transitions if each.state in _BEGIN]
-        promise(numbers == [*range(1, len(numbers) + 1)], f"{row.uuid} has the attempts {numbers}")
-        places = [each for each in found.transitions if each.state in (ASSIGNED, MOVED, *REBUILDS)]
-        if places:
-            last = places[-1]
-            promise(told[0] == ASSIGNED, f"the history of {row.uuid} begins with {told[0]}")
-            host = None if row.state == SHELVED else last.host
-            promise(host == row.host, f"{row.uuid} is on {row.host}, not {last.host}")
-            promise(last.attempt == row.attempt, f"{row.uuid} has attempt {row.attempt}, not {last.attempt}")
-
-    def _check_row(self, row: Instance) -> None:
-        running = self.guests.running(row.uuid)
-        held = self.placement.held(row.consumer)
-        if row.state == SHELVED:
-            promise(not running, f"{row.uuid} is shelved and runs: {running}")
-            promise(held is None, f"{row.uuid} is shelved and holds {held}")
-            promise((row.host, row.node, row.selection) == (None, None, None), f"{row} has a host")
-            assert row.shelf is not None
-            keeps = row.shelf.store is None or row.uuid in self.guests.disks
-            promise(keeps, f"{row.uuid} is shelved and has no disk")
-            at = self.guests.ports.get(row.uuid, ("", 0))[0]
-            promise(not at, f"{row.uuid} is shelved and its port is bound to {at}")
-            return
-        if row.state == ERROR:
-            promise(bool(row.reason), f"{row.uuid} is in error without a reason")
-            promise(not running, f"{row.uuid} is in error and runs: {running}")
-            promise(held is None, f"{row.uuid} is in error and holds {held}")
-            return
-        promise(row.state in (*IN_PLACE, LOST), f"{row.uuid} is {row.state} for ever")
-        expected = [(row.host, row.attempt)] if row.state == ACTIVE else []
-        promise(running == expected, f"{row.uuid} is {row.state} on {row.host} and runs as {running}")
-        promise(held is not None, f"{row.uuid} is {row.state} and holds nothing")
-        assert held is not None and row.selection is not None
-        roots = {self.placement.root(provider) for provider in held.allocations}
-        promise(roots == {row.node}, f"{row.uuid} is on {row.node} and holds {held}")
-        claimed = sum(each.get("VCPU", 0) for each in held.allocations.values())
-        wanted = None if row.spec is None else row.spec.flavor.vcpus
-        promise(claimed == wanted, f"{row.uuid} has a flavor of {wanted} VCPU and holds {held}")
-        promise(
-            held.allocations == row.selection.allocations,
-            f"{row.uuid} says that it holds {row.selection.allocations} and holds {held}",
-        )
-        port = self.guests.ports.get(row.uuid, ("", 0))
-        bound = row.state != ACTIVE or port[0] == row.host or not self.guests.have_ports
-        promise(bound, f"{row.uuid} is on {row.host}, and its port on {port}")
-        served = {provider for each in row.selection.mappings.values() for provider in each}
-        promise(
-            served == held.allocations.keys(),
-            f"{row.uuid} is served by {row.selection.mappings} and holds {held}",
-        )
-        promise(
-            held.consumer.generation == row.selection.generation,
-            f"{row.uuid} says generation {row.selection.generation} and holds {held}",
-        )
-
-
-_BEGIN = (ASSIGNED, MOVING, *REBUILDS)
-"""Transitions with which an attempt begins."""
-
-
-def promise(kept: bool, text: str) -> None:
-    """Raises: `BrokenPromise`."""
-    if not kept:
-        raise BrokenPromise(text)
