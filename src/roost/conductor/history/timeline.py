@@ -5,9 +5,11 @@ scheduler and the hosts whose claims were refused. Their other facts are left ou
 depend on the records. If the cell cannot be asked, the builds come from the records.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import get_args
+from collections.abc import Callable, Sequence
 
+from roost.conductor.history.actions import asked, finish
+from roost.conductor.history.runs import CellBuilds, RunJoin
+from roost.conductor.history.shelf import ShelfActions
 from roost.conductor.history.types import HistoryEvent, InstanceAction
 from roost.model.instance import (
     ABANDONED,
@@ -33,11 +35,8 @@ from roost.model.instance import (
     STARTING,
     STOPPED,
     UNSHELVING,
-    Requester,
     Transition,
 )
-from roost.model.move import MoveKind
-from roost.model.record import PENDING, REFUSED, Attempt, Run
 from roost.records import RunWithAttempts
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.past import KnownInstance
@@ -60,7 +59,8 @@ def actions_of(
     for transition in () if stored is None else stored.transitions:
         story.tell(transition)
     story.end()
-    story.join(sorted(runs, key=lambda each: each.run.started_at))
+    join = RunJoin(known.uuid, story.actions, story.builds, silent)
+    join.join(sorted(runs, key=lambda each: each.run.started_at))
     return story.actions
 
 
@@ -95,8 +95,7 @@ class _Story:
         """The move that is under way."""
         self._power: InstanceAction | None = None
         """The stop, start or rebuild that is under way."""
-        self._shelf: InstanceAction | None = None
-        """The shelving or unshelving that is under way."""
+        self._shelf = ShelfActions()
         self._reason: str | None = None
         """Why the instance is abandoned."""
         self._told: dict[str, Callable[[Transition], None]] = {
@@ -125,6 +124,11 @@ class _Story:
             GONE: self._end_free,
         }
 
+    @property
+    def builds(self) -> CellBuilds:
+        """The builds that the cell knows."""
+        return CellBuilds(None if self._stored is None else self._stored.run, self._ordinals)
+
     # From the cell
 
     def tell(self, new: Transition) -> None:
@@ -137,9 +141,9 @@ class _Story:
     def _assign(self, new: Transition) -> None:
         self._host = new
         run = None if self._stored is None else self._stored.run
-        if self._shelf is not None:
+        if self._shelf.action is not None:
             self._build = self._there("build", new.at, attempt=new.attempt)
-            self._shelf.events.append(self._build)
+            self._shelf.action.events.append(self._build)
             return
         self._build = self._there("build", new.at, attempt=new.attempt, run=run or None)
         self._create.events.append(self._build)
@@ -152,18 +156,17 @@ class _Story:
     def _run(self, new: Transition) -> None:
         if self._create.result is None:
             self._end_build(new, "built")
-            _finish(self._create, new.at, "success")
+            finish(self._create, new.at, "success")
             return
-        if self._shelf is not None:
+        if self._shelf.action is not None:
             self._end_build(new, "built")
-            _finish(self._shelf, new.at, "success")
-            self._shelf = None
+            self._shelf.unshelved(new.at)
             return
         self._end_power(new.at, "started", new.reason)
         found = self._loss()
         if found is not None:
             found.events.append(self._there("find", new.at, finished_at=new.at, result="found"))
-            _finish(found, new.at, "success", found.reason)
+            finish(found, new.at, "success", found.reason)
 
     def _loss(self) -> InstanceAction | None:
         """Return the action of a guest that is lost now."""
@@ -173,51 +176,32 @@ class _Story:
         """Begin a stop or start. One that is under way has been overtaken."""
         self._end_power(new.at, "abandoned")
         kind = "stop" if new.state == POWERING_OFF else "start"
-        self._power = _asked(kind, new.by, new.at)
+        self._power = asked(kind, new.by, new.at)
         self._power.reason = new.reason
         self._power.events.append(self._there(kind, new.at))
         self.actions.append(self._power)
 
     def _begin_rebuild(self, new: Transition) -> None:
-        self._power = _asked("rebuild", new.by, new.at)
+        self._power = asked("rebuild", new.by, new.at)
         self._power.events.append(self._there("rebuild", new.at, attempt=new.attempt))
         self.actions.append(self._power)
 
     def _begin_shelving(self, new: Transition) -> None:
-        self._shelf = _asked("shelve", new.by, new.at)
-        self._shelf.events.append(self._there("offload", new.at))
-        self.actions.append(self._shelf)
+        self.actions.append(self._shelf.begin("shelve", new, self._there("offload", new.at)))
 
     def _offloaded(self, new: Transition) -> None:
-        if self._shelf is None:
-            return
-        event = self._shelf.events[-1]
-        event.finished_at, event.result, event.reason = new.at, "success", new.reason
-        self._free = self._there("free", new.at)
-        self._shelf.events.append(self._free)
+        if self._shelf.action is not None:
+            self._free = self._there("free", new.at)
+            self._shelf.offload(new, self._free)
 
     def _shelved(self, new: Transition) -> None:
-        """End a shelving, or an unshelving for which no host was found."""
         self._end_free(new)
         self._host = None
-        if self._shelf is not None:
-            failed = self._shelf.kind == "unshelve"
-            _finish(self._shelf, new.at, "error" if failed else "success", self._reason if failed else None)
-        self._shelf = None
+        self._shelf.shelved(new.at, self._reason)
 
     def _begin_unshelving(self, new: Transition) -> None:
         self._reason = None
-        self._shelf = _asked("unshelve", new.by, new.at)
-        self.actions.append(self._shelf)
-
-    def _leave_shelf(self, at: float) -> None:
-        """End the shelving or unshelving that is under way, as its instance ends."""
-        if self._shelf is not None:
-            for event in self._shelf.events:
-                if event.result is None:
-                    event.finished_at, event.result = at, "abandoned"
-            _finish(self._shelf, at, "abandoned")
-            self._shelf = None
+        self.actions.append(self._shelf.begin("unshelve", new))
 
     def _stopped(self, new: Transition) -> None:
         self._end_power(new.at, "stopped", new.reason)
@@ -238,7 +222,7 @@ class _Story:
         event = action.events[0]
         event.finished_at, event.result, event.reason = at, result, reason
         ends = {done: "success", "failed": "error", "abandoned": "abandoned"}
-        _finish(action, at, ends[result], reason or action.reason)
+        finish(action, at, ends[result], reason or action.reason)
 
     def _lose(self, new: Transition) -> None:
         self._end_power(new.at, "lost", new.reason)
@@ -254,7 +238,7 @@ class _Story:
             self._create.events.append(event)
             return
         action = InstanceAction(kind="reshape", started_at=new.at, events=[event])
-        _finish(action, new.at, "success", new.reason)
+        finish(action, new.at, "success", new.reason)
         # A build that is under way goes on after it.
         last = self.actions[-1]
         self.actions.insert(len(self.actions) - (last.result is None), action)
@@ -277,24 +261,24 @@ class _Story:
             self._cell = self._cell if new.cells is None else new.cells[1]
             if (lost := self._loss()) is not None:
                 # Its host is dead; the instance runs elsewhere now.
-                _finish(lost, new.at, "success", lost.reason)
+                finish(lost, new.at, "success", lost.reason)
         if moved and self._move is None:
             back = InstanceAction(kind="revert", started_at=new.at)
             back.events = [
                 self._there("move", new.at, attempt=new.attempt, finished_at=new.at, result="moved")
             ]
-            _finish(back, new.at, "success")
+            finish(back, new.at, "success")
             self.actions.append(back)
             return
         move = self._move_of(new)
         self._end_target(new.at, "moved" if moved else "failed", new.reason)
-        _finish(move, new.at, "success" if moved else "error", new.reason)
+        finish(move, new.at, "success" if moved else "error", new.reason)
         self._move = None
 
     def _move_of(self, new: Transition) -> InstanceAction:
         """Return the move that is under way; a transition without one begins it."""
         if self._move is None:
-            self._move = _asked(new.kind or "migrate", new.by, new.at)
+            self._move = asked(new.kind or "migrate", new.by, new.at)
             self.actions.append(self._move)
         return self._move
 
@@ -308,7 +292,7 @@ class _Story:
         """End the move that is under way, as its instance ends."""
         if self._move is not None:
             self._end_target(at, "abandoned")
-            _finish(self._move, at, "abandoned")
+            finish(self._move, at, "abandoned")
             self._move = None
 
     def _end_attempt(self, new: Transition) -> None:
@@ -328,19 +312,19 @@ class _Story:
         self._end_build(new, "failed")
         self._reason = new.reason
         self._give_up(new)
-        action = self._shelf or (self._create if self._create.result is None else self.actions[-1])
+        action = self._shelf.action or (self._create if self._create.result is None else self.actions[-1])
         self._free = self._there("free", new.at)
         action.events.append(self._free)
 
     def _give_up(self, new: Transition) -> None:
         """An operator has ended an attempt, or an instance that ran."""
-        if new.by is None and (self._create.result is None or self._shelf is not None):
+        if new.by is None and (self._create.result is None or self._shelf.action is not None):
             return
         if (lost := self._loss()) is not None:
-            _finish(lost, new.at, "error", lost.reason)
-        action = _asked("give_up", new.by, new.at)
+            finish(lost, new.at, "error", lost.reason)
+        action = asked("give_up", new.by, new.at)
         action.events = [self._there("give_up", new.at, finished_at=new.at, result="success")]
-        _finish(action, new.at, "success", new.reason)
+        finish(action, new.at, "success", new.reason)
         self.actions.append(action)
 
     def _fail(self, new: Transition) -> None:
@@ -352,19 +336,19 @@ class _Story:
                 buried = HistoryEvent(name="bury", started_at=new.at, finished_at=new.at, result="error")
                 buried.reason, buried.cell = reason, CELL0
                 self._create.events.append(buried)
-            _finish(self._create, new.at, "error", reason)
+            finish(self._create, new.at, "error", reason)
 
     def _begin_deletion(self, new: Transition) -> None:
         self._leave_move(new.at)
         self._end_power(new.at, "abandoned")
         self._end_build(new, "abandoned")
-        self._leave_shelf(new.at)
+        self._shelf.leave(new.at)
         if self._free is not None and self._free.result is None:
             self._free.finished_at, self._free.result = new.at, "abandoned"
         if self._create.result is None:
-            _finish(self._create, new.at, "abandoned")
+            finish(self._create, new.at, "abandoned")
         if (lost := self._loss()) is not None:
-            _finish(lost, new.at, "abandoned", lost.reason)
+            finish(lost, new.at, "abandoned", lost.reason)
         self._delete = self._deletion(new.at)
         if self._host is not None:
             self._delete.events.append(self._there("destroy", new.at))
@@ -399,7 +383,7 @@ class _Story:
     def _deletion(self, at: float) -> InstanceAction:
         """Return the action of the deletion. ``at``: its beginning, if the API database does not know it."""
         known = self._known.deletion
-        action = _asked("delete", None if known is None else known.by, at if known is None else known.at)
+        action = asked("delete", None if known is None else known.by, at if known is None else known.at)
         self.actions.append(action)
         return action
 
@@ -415,100 +399,11 @@ class _Story:
             return
         if self._delete is None:
             if self._stored is None and not self._silent:
-                _finish(self._create, known.deletion.at, "abandoned")
+                finish(self._create, known.deletion.at, "abandoned")
             self._delete = self._deletion(known.deletion.at)
         if known.ended_at is not None:
             if not self._delete.events:
                 freed = HistoryEvent(name="free", started_at=known.deletion.at)
                 freed.finished_at, freed.result = known.ended_at, "success"
                 self._delete.events.append(freed)
-            _finish(self._delete, known.ended_at, "success")
-
-    # From the records
-
-    def join(self, runs: Iterable[RunWithAttempts]) -> None:
-        """Insert runs, and attempts that the cell does not know, into the events of their actions."""
-        of_creation = []
-        for whole in runs:
-            if whole.run.spec.get("operation", "create") == "create":
-                of_creation.append(whole)
-            else:
-                self._join_move(whole)
-        self._join_creation(of_creation)
-
-    def _join_move(self, whole: RunWithAttempts) -> None:
-        """Insert a run into the first move or unshelving that had not ended when it began."""
-        run = whole.run
-        for move in self.actions:
-            if move.kind in _PLACED and (move.finished_at is None or move.finished_at >= run.started_at):
-                break
-        else:
-            return
-        attempts = [each for each in whole.attempts if each.instance == self._known.uuid]
-        hosts = {event.host for event in move.events}
-        for event in move.events:
-            event.run = event.run or run.id
-        claims = [self._claim(each) for each in attempts if each.host not in hosts]
-        move.events = [self._scheduled(run, attempts), *claims, *move.events]
-        move.started_at = min(move.started_at, run.started_at)
-
-    def _join_creation(self, runs: Iterable[RunWithAttempts]) -> None:
-        events = self._create.events
-        first = 1 if events and events[0].name == "accept" else 0
-        before, rest = events[:first], events[first:]
-        told: list[HistoryEvent] = []
-        for whole in runs:
-            run = whole.run
-            attempts = [each for each in whole.attempts if each.instance == self._known.uuid]
-            told.append(self._scheduled(run, attempts))
-            mine = self._stored is not None and run.id == self._stored.run
-            builds = self._ordinals if mine else {}
-            claims = {each.ordinal: self._claim(each) for each in attempts if each.ordinal not in builds}
-            hosts = {**builds, **claims}
-            told += [hosts[ordinal] for ordinal in sorted(hosts)]
-        there = {id(event) for event in told}
-        self._create.events = [*before, *told, *(event for event in rest if id(event) not in there)]
-
-    def _scheduled(self, run: Run, attempts: Sequence[Attempt]) -> HistoryEvent:
-        chosen = next((each.selected for each in run.destinations if each.instance == self._known.uuid), None)
-        selected = chosen is not None or any(each.result != REFUSED for each in attempts)
-        return HistoryEvent(
-            name="schedule",
-            started_at=run.started_at,
-            finished_at=run.finished_at,
-            result="selected" if selected else "refused",
-            reason=None if selected else run.refusal,
-            host=None if chosen is None else chosen.host,
-            node=None if chosen is None else chosen.node,
-            cell=None if chosen is None else chosen.cell,
-            run=run.id,
-        )
-
-    def _claim(self, attempt: Attempt) -> HistoryEvent:
-        """Return the event of an attempt that the cell does not know: a build if the cell cannot be asked."""
-        return HistoryEvent(
-            name="build" if self._silent and attempt.result != REFUSED else "claim",
-            started_at=attempt.at,
-            finished_at=attempt.finished_at,
-            result=None if attempt.result == PENDING else attempt.result,
-            reason=attempt.reason,
-            cell=attempt.cell,
-            host=attempt.host,
-            node=attempt.node or None,
-            run=attempt.run,
-        )
-
-
-_PLACED = (*get_args(MoveKind), "unshelve")
-"""The kinds of actions for which the scheduler chooses a host."""
-
-
-def _asked(kind: str, by: Requester | None, at: float) -> InstanceAction:
-    action = InstanceAction(kind=kind, started_at=at)  # type: ignore[arg-type]
-    if by is not None:
-        action.request_id, action.user_id, action.project_id = by.request_id, by.user_id, by.project_id
-    return action
-
-
-def _finish(action: InstanceAction, at: float, result: str, reason: str | None = None) -> None:
-    action.finished_at, action.result, action.reason = at, result, reason  # type: ignore[assignment]
+            finish(self._delete, known.ended_at, "success")
