@@ -11,6 +11,7 @@ An agent that has ended or stands still stops nothing. A watchdog closes that ga
 unless it is touched, and it is touched only while the time is not over, or while no guest runs.
 """
 
+from collections.abc import Set
 from math import inf
 
 from roost.agent.agent_context import AgentContext
@@ -34,7 +35,7 @@ class AgentFence:
 
     ``answered_at``: monotonic seconds of the machine from which the time runs. ``stopped``: the guests that
     were stopped and whose fate the cell has not ordered: instance -> attempt. ``_stopped_at``: when this
-    agent has stopped them last, in monotonic seconds.
+    agent has stopped them last, in monotonic seconds; others in ``stopped`` were by an earlier one.
     """
 
     def __init__(
@@ -96,8 +97,7 @@ class AgentFence:
         """Note the guests that ran when the cell was heard: these are not stopped any more."""
         again = self.stopped.keys() & running.keys()
         if again and self._fired_at is None:
-            self.stopped = {uuid: each for uuid, each in self.stopped.items() if uuid not in again}
-            await self._keep_stopped()
+            await self._forget(again)
 
     async def settle(self, order: Order, began: float) -> None:
         """Note that an order of the cell about an instance, which began at ``began``, is over.
@@ -115,8 +115,7 @@ class AgentFence:
         rests = isinstance(order, StopGuest | Destroy)
         # One of before this agent was started, at the latest, was stopped before the order.
         if rests or self._stopped_at.get(instance, -inf) < began:
-            del self.stopped[instance]
-            await self._keep_stopped()
+            await self._forget({instance})
 
     async def run(self) -> None:
         """Stop all guests whenever the time is over, for ever."""
@@ -185,6 +184,13 @@ class AgentFence:
             await self._context.driver.power_off(instance)
         except Exception as error:
             self._troubles.tell(_NOT_STOPPED, error, "error")
+
+    async def _forget(self, instances: Set[str]) -> None:
+        """Forget guests that were stopped: they run again, or the cell has ordered what becomes of them."""
+        for instance in instances:
+            del self.stopped[instance]
+            self._stopped_at.pop(instance, None)
+        await self._keep_stopped()
 
     async def _keep_stopped(self) -> None:
         try:
