@@ -5,7 +5,6 @@ node table from its journal. What the process needs of databases is read before 
 """
 
 import asyncio
-import time
 from collections import OrderedDict
 from typing import Final
 
@@ -13,14 +12,8 @@ import msgspec
 
 from roost.ledger import Ledger
 from roost.ledger.past_fleet import HistoryMissing, commits_after
-from roost.placement.queries.forked import (
-    ForkedFailed,
-    ForkedTooLarge,
-    ForkedTooLong,
-    ForkedUnavailable,
-    run_forked,
-)
-from roost.placement.queries.turns import QueryPace
+from roost.placement.queries.forked import ForkedError
+from roost.placement.queries.forked_turns import ForkedTurns
 from roost.records import RunWithAttempts
 from roost.scheduler.explain.explainer import MORE_BYTES, SHARE
 from roost.scheduler.explain.survey import TimeLimit
@@ -38,7 +31,7 @@ from roost.storage import Database
 from roost.web.errors import Unavailable
 
 MOST_WAITING: Final = 4
-"""Decisions that wait to be made again. Further ones are refused."""
+"""Decisions that are made again or wait for it. Further ones are refused."""
 MOST_COMMITS: Final = 100_000
 """Commits that are undone at most: some seconds."""
 MOST_BATCHES: Final = 10_000
@@ -51,8 +44,6 @@ SECONDS_MORE: Final = 15.0
 """Further seconds for which a process may run."""
 MOST_KEPT: Final = 64
 """Answers that are kept: the past does not change."""
-
-_FORK_FAILURES = (ForkedFailed, ForkedTooLarge, ForkedTooLong, ForkedUnavailable)
 
 
 class _Impossible(msgspec.Struct, frozen=True, tag=True):
@@ -74,9 +65,7 @@ class Redecisions:
         self._ledger = ledger
         self._journals = NodeJournals(nodes)
         self._kept: OrderedDict[str, Redecided] = OrderedDict()
-        self._turn = asyncio.Lock()
-        self._waiting = 0
-        self._pacing = QueryPace()
+        self._turns = ForkedTurns(MOST_WAITING, SECONDS + SECONDS_MORE, MORE_BYTES, SHARE)
 
     async def again(self, recorded: RunWithAttempts) -> Redecided:
         """Make a decision again.
@@ -88,21 +77,17 @@ class Redecisions:
         """
         kept = self._kept.get(recorded.run.id)
         if kept is None:
-            if self._waiting >= MOST_WAITING:
+            if self._turns.full:
                 raise Unavailable("Too many decisions wait to be made again: try again in a moment.")
-            self._waiting += 1
-            try:
-                async with self._turn:
-                    kept = self._kept.get(recorded.run.id)
-                    if kept is None:
-                        found = await self._made(recorded)
-                        if isinstance(found, _Impossible):
-                            raise NotReproducible(found.why)
-                        kept = self._kept[recorded.run.id] = found.made
-                        if len(self._kept) > MOST_KEPT:
-                            self._kept.popitem(last=False)
-            finally:
-                self._waiting -= 1
+            async with self._turns.turn():
+                kept = self._kept.get(recorded.run.id)
+                if kept is None:
+                    found = await self._made(recorded)
+                    if isinstance(found, _Impossible):
+                        raise NotReproducible(found.why)
+                    kept = self._kept[recorded.run.id] = found.made
+                    if len(self._kept) > MOST_KEPT:
+                        self._kept.popitem(last=False)
         return kept
 
     async def _made(self, recorded: RunWithAttempts) -> _Impossible | _Made:
@@ -119,7 +104,6 @@ class Redecisions:
                     "roost replay-decision makes it again"
                 )
             commits = await commits_after(self._ledger.database, run.version, head)
-            await asyncio.sleep(self._pacing.wait(time.monotonic(), SHARE))
             if tap.broken:
                 raise Unavailable("Too many commits came meanwhile: try again.")
             commits.update((each.seq, each.changes) for each in tap.take())
@@ -128,10 +112,10 @@ class Redecisions:
             def work() -> bytes:
                 return _encode(_again(RememberedFleet(fleet.fork(), commits), nodes, recorded))
 
-            return _decoder.decode(await run_forked(work, SECONDS + SECONDS_MORE, MORE_BYTES, self._forked))
+            return _decoder.decode(await self._turns.run(work))
         except (NotReproducible, HistoryMissing, JournalMissing) as error:
             return _Impossible(str(error))
-        except _FORK_FAILURES as error:
+        except ForkedError as error:
             raise Unavailable(f"The decision could not be made again: {error}.") from error
         finally:
             tap.close()
@@ -166,9 +150,6 @@ class Redecisions:
             if len(batches) > MOST_BATCHES:
                 raise NotReproducible("its node journal is too long to be read here")
         return RememberedNodes(run.journal, base, batches)
-
-    def _forked(self, seconds: float) -> None:
-        self._pacing = self._pacing.spent(time.monotonic(), seconds, SHARE)
 
 
 def _again(fleet: RememberedFleet, nodes: RememberedNodes, recorded: RunWithAttempts) -> _Impossible | _Made:

@@ -24,6 +24,7 @@ maintenance  plans that empty many hosts in few groups
 api          the scheduler's operations over HTTP
 client       a client of a scheduler over HTTP
 
+forked_answers  answers about the head of a ledger that take seconds, in forked processes
 options      the options, under Nova's names; configuration: their values in a configuration
 errors       the exceptions
 run_records  records of runs and attempts, and settings; run_metrics: counters of runs

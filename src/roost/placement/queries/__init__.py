@@ -2,6 +2,7 @@
 
     turns          queries that wait for their share, first come, first served
     forked         a function in a forked process, with limits of time and memory
+    forked_turns   work in forked processes that is done piece by piece beside a writer
     forked_worker  a forked process that stays and answers messages
     budget         the way of a query: its share of time, the count of its work, a process of its own
 

@@ -42,19 +42,23 @@ _FAILED: Final = 4
 _LIBC: Final = ctypes.CDLL(None)
 
 
-class ForkedFailed(Exception):
+class ForkedError(Exception):
+    """A function in a forked process has no result: one of the errors below."""
+
+
+class ForkedFailed(ForkedError):
     """The function raised; the text has the traceback."""
 
 
-class ForkedTooLong(Exception):
+class ForkedTooLong(ForkedError):
     """The function did not return in time."""
 
 
-class ForkedTooLarge(Exception):
+class ForkedTooLarge(ForkedError):
     """The function exceeded its limit of memory."""
 
 
-class ForkedUnavailable(Exception):
+class ForkedUnavailable(ForkedError):
     """The system could not provide a process or file for the function, or killed the process."""
 
 

@@ -13,12 +13,7 @@ import msgspec
 
 from roost.ledger import LedgerError
 from roost.model.reasons import Reasons
-from roost.placement.queries.forked import (
-    ForkedFailed,
-    ForkedTooLarge,
-    ForkedTooLong,
-    ForkedUnavailable,
-)
+from roost.placement.queries.forked import ForkedError
 from roost.process.logs.outages import OutageLines
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler.request.scheduling_request import SchedulingRequest
@@ -35,8 +30,6 @@ SHARE: Final = 0.03
 
 Copying pages after a fork costs the writer some time as well.
 """
-
-FORK_FAILURES: Final = (ForkedFailed, ForkedTooLarge, ForkedTooLong, ForkedUnavailable)
 
 _encode = msgspec.msgpack.Encoder().encode
 _reasons: msgspec.msgpack.Decoder[Reasons | None] = msgspec.msgpack.Decoder(Reasons | None)
@@ -125,7 +118,7 @@ class Explainer:
             found = await self._find(job)
             self._away.succeeded()
             return found
-        except FORK_FAILURES as error:
+        except ForkedError as error:
             self._away.failed(error=str(error))
         except (StorageError, LedgerError) as error:
             self._away.failed(error=f"the ledger cannot be read: {error}")

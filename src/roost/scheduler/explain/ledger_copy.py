@@ -19,10 +19,10 @@ import structlog
 from roost.ledger import Ledger, LedgerError
 from roost.model.node_event import NodeEvent
 from roost.model.reasons import MoveSearch, Reasons
+from roost.placement.queries.forked import ForkedError
 from roost.placement.queries.forked_worker import ForkedWorker, Handler
 from roost.placement.queries.turns import QUIET_SHARE, QueryPace, writer_busy
 from roost.scheduler.explain.explainer import (
-    FORK_FAILURES,
     MORE_BYTES,
     SECONDS,
     SHARE,
@@ -75,7 +75,7 @@ class LedgerCopies:
             return reasons
         try:
             found = await self._moves(process, job)
-        except (StorageError, LedgerError, *FORK_FAILURES) as error:
+        except (StorageError, LedgerError, ForkedError) as error:
             # The reasons are there, and stand without the moves.
             _log.warning("moves for a refused request were not looked for", error=str(error))
             return reasons
@@ -210,7 +210,7 @@ class _Process:
             elif self._commits.characters or self._events:
                 try:
                     await self._worker.tell(self._message)
-                except FORK_FAILURES as error:
+                except ForkedError as error:
                     _log.warning("the process that explains refusals has ended", error=str(error))
 
     def _let_go(self) -> None:

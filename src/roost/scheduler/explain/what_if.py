@@ -3,37 +3,27 @@
 It is done in forked processes, one at a time, beside the ledger's writer.
 """
 
-import asyncio
-import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
 import msgspec
-import structlog
 
 from roost.fleet import Fleet
 from roost.ledger import Ledger
 from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.folded_names import host_names
 from roost.model.what_if import Share, WhatIf, ZoneShare
-from roost.placement.queries.forked import (
-    ForkedFailed,
-    ForkedTooLarge,
-    ForkedTooLong,
-    ForkedUnavailable,
-    run_forked,
-)
-from roost.placement.queries.turns import QueryPace
-from roost.scheduler.errors import BadRequestSpec, SchedulerError, SchedulerFault
+from roost.placement.queries.forked_turns import ForkedTurns
+from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.explain.explainer import MORE_BYTES, SHARE
 from roost.scheduler.explain.explanation import explain
 from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.explain.scenario import Supposition, add_hosts, drain, drained_nodes
 from roost.scheduler.explain.snapshot import host_name
 from roost.scheduler.explain.survey import MOST_NAMED, TimeLimit
+from roost.scheduler.forked_answers import ForkedAnswers
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.changed import (
     Changes,
@@ -49,7 +39,7 @@ from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRe
 from roost.scheduler.selection.host_pools import HostPools
 
 MOST_WAITING: Final = 8
-"""What-ifs that wait for their turn. Further ones are not answered."""
+"""What-ifs that have or await their turn. Further ones are not answered."""
 SECONDS: Final = 20.0
 """Seconds after which no further instance is placed."""
 SECONDS_MORE: Final = 10.0
@@ -62,72 +52,25 @@ A filter that does not declare ``depends_on_claims`` is asked once for all of th
 MOST_SHARES = 100
 """Lines of an answer at most; each line is a number of instances and the hosts with so many."""
 
-_log = structlog.get_logger()
-
-
-class _Refused(msgspec.Struct, frozen=True, tag=True):
-    """A what-if that cannot be answered. ``bad``: because of the request."""
-
-    text: str
-    bad: bool
-
-
-class _Found(msgspec.Struct, frozen=True, tag=True):
-    found: WhatIf
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decoder: msgspec.msgpack.Decoder[_Refused | _Found] = msgspec.msgpack.Decoder(_Refused | _Found)
-
 
 class Suppositions:
     """Answers the what-ifs of one scheduler about the head of its ledger. For use from one event loop."""
 
     def __init__(self, ledger: Ledger, pools: HostPools) -> None:
-        self._ledger = ledger
         self._pools = pools
-        self._turn = asyncio.Lock()
-        self._waiting = 0
-        self._pacing = QueryPace()
+        turns = ForkedTurns(MOST_WAITING, SECONDS + SECONDS_MORE, MORE_BYTES, SHARE)
+        self._answers = ForkedAnswers(ledger, turns, "a what-if question is not answered")
 
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
         """Return how many more instances fit; None if too many what-ifs wait, or if it cannot be found out.
 
         Raises: `BadRequestSpec`, `SchedulerFault`, `StorageError`, `LedgerError`.
         """
-        if self._waiting >= MOST_WAITING:
-            return None
-        self._waiting += 1
-        try:
-            async with self._turn:
-                await asyncio.sleep(self._pacing.wait(time.monotonic(), SHARE))
-                answer = await self._answer(supposed)
-        finally:
-            self._waiting -= 1
-        if isinstance(answer, _Refused):
-            raise (BadRequestSpec if answer.bad else SchedulerFault)(answer.text)
-        return None if answer is None else answer.found
 
-    async def _answer(self, supposed: Supposition) -> _Refused | _Found | None:
-        fleet = await self._ledger.current()
-        try:
-            answered = partial(_answered, fleet, self._pools, supposed)
-            found = await run_forked(answered, SECONDS + SECONDS_MORE, MORE_BYTES, self._forked)
-        except (ForkedFailed, ForkedTooLarge, ForkedTooLong, ForkedUnavailable) as error:
-            _log.warning("a what-if question is not answered", error=str(error))
-            return None
-        return _decoder.decode(found)
+        def answered(fleet: Fleet) -> WhatIf:
+            return what_if(fleet, self._pools, supposed, seconds=SECONDS)
 
-    def _forked(self, seconds: float) -> None:
-        self._pacing = self._pacing.spent(time.monotonic(), seconds, SHARE)
-
-
-def _answered(fleet: Fleet, pools: HostPools, supposed: Supposition) -> bytes:
-    """Return the answer, encoded. For a forked process."""
-    try:
-        return _encode(_Found(what_if(fleet, pools, supposed, seconds=SECONDS)))
-    except SchedulerError as error:
-        return _encode(_Refused(str(error), isinstance(error, BadRequestSpec)))
+        return await self._answers.answer(answered, WhatIf)
 
 
 def what_if(
