@@ -9,8 +9,8 @@ from roost.state.api_database.mappings import InstanceMapping, find_mappings
 from roost.state.cell_database.deletions import give_up_on_host
 from support.clouds import spec
 from support.simulation.process import Process
-from support.simulation.scripted import NONE, Scripted
 from support.simulation.promises import promise
+from support.simulation.scripted import NONE, Scripted
 from support.simulation.world import Faults
 
 ONE = "instance0"
