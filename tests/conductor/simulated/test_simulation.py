@@ -1,5 +1,7 @@
 """The simulated context does as processes, networks and databases do, faults included."""
 
+import gc
+import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from random import Random
 from typing import Any
@@ -119,7 +121,18 @@ class World:
 def world() -> Iterator[World]:
     world = World()
     yield world
-    world.database.close()
+    world.network.close()
+
+
+def test_what_has_not_begun_when_a_world_ends_is_no_complaint_of_a_later_test():
+    with warnings.catch_warnings(record=True) as complaints:
+        warnings.simplefilter("always")
+        world = World()
+        world.run(lambda context: _slowly(context, "late"))
+        world.network.close()
+        del world
+        gc.collect()
+    assert [str(each.message) for each in complaints] == []
 
 
 def test_a_coroutine_reads_writes_and_asks(world):

@@ -83,6 +83,7 @@ class Network:
         self.databases: dict[str, SimulatedDatabase] = {}
         self.services: dict[str, Service] = {}
         self.trace: list[Note] = []
+        self.processes: list[Process] = []
         self.complaints: list[tuple[str, str, BaseException | None]] = []
         self.attempts: list[Any] = []
         self.on_crash: Callable[[Process], None] = lambda process: None
@@ -92,6 +93,13 @@ class Network:
         self.last_arrival = 0.0
         """When the last message arrives that was sent in bad weather, or by a process that was stopped."""
         self._nonces = count(1)
+
+    def close(self) -> None:
+        """End the world, at any moment: a broken promise ends it in the middle of an act."""
+        for process in self.processes:
+            process.forget()
+        for database in self.databases.values():
+            database.close()
 
     # What processes do
 

@@ -39,6 +39,7 @@ class Process:
     def __init__(self, name: str, network: "Network", begin: "Callable[[Process], None]") -> None:
         self.name = name
         self.network = network
+        network.processes.append(self)
         self.loop = network.loop
         self.begin = begin
         self.up = False
@@ -115,6 +116,11 @@ class Process:
         self.running[running] = None
         self.loop.after(0.0, running.resume, 0, None, None)
         return running
+
+    def forget(self) -> None:
+        """Drop the coroutines that have not begun: else Python complains later that nobody awaits them."""
+        for running in self.running:
+            running.forget()
 
     def wake(self, topic: str) -> None:
         """Wake the coroutines that listen to a topic."""
@@ -219,6 +225,11 @@ class Running:
         self._children = []
         self._steps.close()
         self._closed()
+
+    def forget(self) -> None:
+        """Drop it if it has not begun."""
+        if self.ticket == 0:
+            self._steps.close()
 
     def _finish(self, result: Any, error: BaseException | None) -> None:
         self.ticket = -1

@@ -73,9 +73,8 @@ class Scripted(CloudWorld):
         self.close()
 
     def close(self) -> None:
-        """Close the databases."""
-        for database in self.network.databases.values():
-            database.close()
+        """End the world."""
+        self.network.close()
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""

@@ -240,8 +240,7 @@ class World:
             raise BrokenPromise(f"broken on the way: {error!r}") from error
         finally:
             gc.enable()
-            for database in self.network.databases.values():
-                database.close()
+            self.network.close()
 
     def _run(self) -> None:
         for process in self.processes:
