@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from roost.agent.protocol.questions import Call
 from roost.process.context import Context
+from roost.process.logs import RequestIds, current_requests, serving
 from roost.state.cell_database.tables import SCHEMA
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 from support.simulation.databases import SimulatedDatabase
@@ -133,6 +134,24 @@ def test_what_has_not_begun_when_a_world_ends_is_no_complaint_of_a_later_test():
         del world
         gc.collect()
     assert [str(each.message) for each in complaints] == []
+
+
+def test_coroutines_have_variables_of_their_own_whichever_ends_first(world):
+    async def work(context: Context, name: str, seconds: float) -> list[str]:
+        seen = []
+        with serving(RequestIds(name)):
+            await context.sleep(seconds)
+            seen += [each.own for each in current_requests()]
+        return seen
+
+    world.run(lambda context: work(context, "long", 3.0))
+    world.run(lambda context: work(context, "short", 1.0))
+    dies = world.process("dies")
+    world.run(lambda context: work(context, "dies", 5.0), dies)
+    world.pass_time(4.0)
+    dies.crash()
+    assert world.answers == [["short"], ["long"]]
+    assert current_requests() == ()
 
 
 def test_a_coroutine_reads_writes_and_asks(world):

@@ -6,6 +6,7 @@ What it sent before a crash may still arrive.
 
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roost.agent.protocol.questions import Call
@@ -165,9 +166,13 @@ class Process:
 
 
 class Running:
-    """A coroutine that runs in a process. ``ticket`` numbers its waits: an earlier answer is void."""
+    """A coroutine that runs in a process. ``ticket`` numbers its waits: an earlier answer is void.
 
-    __slots__ = ("_children", "_closed", "_ended", "_steps", "name", "process", "ticket")
+    It has context variables of its own, as a task has: else what one sets would be there for all, and, if
+    they end in another order than they began, for the tests after.
+    """
+
+    __slots__ = ("_children", "_closed", "_ended", "_steps", "_variables", "name", "process", "ticket")
 
     def __init__(
         self,
@@ -181,6 +186,7 @@ class Running:
         self.name = name
         self.ticket = 0
         self._steps = work.__await__()
+        self._variables = copy_context()
         self._ended = ended
         self._closed = closed
         self._children: list[Running] = []
@@ -196,7 +202,10 @@ class Running:
             self.ticket += 1
             self.process.current = self.name
             try:
-                step = self._steps.send(answer) if error is None else self._steps.throw(error)
+                if error is None:
+                    step = self._variables.run(self._steps.send, answer)
+                else:
+                    step = self._variables.run(self._steps.throw, error)
             except StopIteration as ended:
                 return self._finish(ended.value, None)
             except Exception as failure:
@@ -223,7 +232,7 @@ class Running:
         for child in self._children:
             child.close()
         self._children = []
-        self._steps.close()
+        self._variables.run(self._steps.close)
         self._closed()
 
     def forget(self) -> None:
