@@ -15,7 +15,7 @@ from roost.dashboard.actions.instance_act import (
     InstanceQuery,
     instance_question,
 )
-from roost.dashboard.actions.outcome_page import outcome_record, outcome_sentence
+from roost.dashboard.actions.outcome_page import outcome_record, outcome_sentence, outcome_words
 from roost.dashboard.html.places import host_link, instance_link
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.states import instance_state, move_state, state_mark
@@ -88,16 +88,10 @@ def instance_outcome_html(view: InstanceActOutcome, viewing: Viewing) -> h.Node:
     """Return the page after an act."""
     instance, act = view.instance, ACTS[view.verb]
     shown = view.uuid if instance is None else instance.name or view.uuid
-    words = {
-        "done": f" {act.done}",
-        "refused": " is as it was",
-        "unreached": " is as it was",
-        "unknown": ": not known whether this was done",
-    }
     again = addresses.action(view.verb, instance=view.uuid, key=view.key or None)
     return [
         page_head(
-            ["Instance ", h.bdi[shown], words[view.result.result]],
+            ["Instance ", h.bdi[shown], outcome_words(view.result, act.done)],
             crumbs=(("Instances", addresses.INSTANCES),),
         ),
         h.section(".card.confirm", aria_labelledby="result")[

@@ -16,7 +16,7 @@ from roost.dashboard.actions.maintenance_act import (
     MaintenanceVerb,
     maintenance_question,
 )
-from roost.dashboard.actions.outcome_page import outcome_record, outcome_sentence
+from roost.dashboard.actions.outcome_page import outcome_record, outcome_sentence, outcome_words
 from roost.dashboard.html.maintenances import maintenance_facts
 from roost.dashboard.html.shell import Viewing, page_head
 from roost.dashboard.html.states import maintenance_state, state_mark
@@ -54,13 +54,7 @@ def _question(view: MaintenanceActQuestion, viewing: Viewing) -> h.Node:
 def maintenance_outcome_html(view: MaintenanceActOutcome, viewing: Viewing) -> h.Node:
     """Return the page after an act."""
     act, now = MAINTENANCE_ACTS[view.verb], view.maintenance
-    words = {
-        "done": f" {act.done}",
-        "refused": " is as it was",
-        "unreached": " is as it was",
-        "unknown": ": not known whether this was done",
-    }
-    head = [*_subject(view.uuid, view.host), words[view.result.result]]
+    head = [*_subject(view.uuid, view.host), outcome_words(view.result, act.done)]
     return [
         page_head(head, crumbs=_CRUMBS),
         h.section(".card.confirm", aria_labelledby="result")[

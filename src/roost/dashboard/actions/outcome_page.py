@@ -61,6 +61,16 @@ def _from_now_on(view: WordOutcome) -> str:
     return f"It gets no new instances. {there} there and {'runs' if left == 1 else 'run'} on."
 
 
+def outcome_words(result: ActionResult, done: str) -> str:
+    """Return what follows the subject of an act in the heading. ``done``: what has happened to it."""
+    match result.result:
+        case "done":
+            return f" {done}"
+        case "unknown":
+            return ": not known whether this was done"
+    return " is as it was"
+
+
 def outcome_sentence(result: ActionResult, again: str, done: str) -> h.Node:
     """Return what became of an action. ``again``: the address of its question. ``done``: what comes next."""
     says = result.says and h.bdi[result.says]
