@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -164,3 +166,36 @@ def test_a_batch_that_cannot_begin_waits_for_the_database_once(path):
         assert {str(answer) for answer in answers} == {f"database sqlite:///{path}: database is locked"}
 
     using(path, use, answer_seconds=0.4)
+
+
+def test_a_writer_gets_its_turn_beside_another_one_that_writes_without_a_pause(path):
+    """Another process has the lock of the file nearly always, in transactions of which none takes long."""
+    done = threading.Event()
+    most = 400
+
+    def write_without_a_pause(other: Database) -> int:
+        def take_long(connection: sa.Connection) -> None:
+            connection.exec_driver_sql("UPDATE things SET number = number")
+            time.sleep(0.02)
+
+        written = 0
+        while not done.is_set() and written < most:
+            other.write_now(take_long)
+            written += 1
+        return written
+
+    async def use(database: Database) -> None:
+        database.write_now(put(0))
+        other = Database(f"sqlite:///{path}")
+        writing = asyncio.create_task(asyncio.to_thread(write_without_a_pause, other))
+        try:
+            await asyncio.sleep(0.1)
+            await database.write(put(1))
+        finally:
+            done.set()
+            written = await writing
+            await other.close()
+        # With SQLite's own waiting the other one writes as often as it can.
+        assert written < most
+
+    using(path, use, answer_seconds=patience(60))

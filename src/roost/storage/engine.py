@@ -11,7 +11,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -38,6 +38,14 @@ LOCK_WAIT_SHARE = 0.5
 """Share of its time limit that an operation may wait for a lock.
 
 It is below 1, so that the server reports the lock before the client closes the connection.
+"""
+
+BEGIN_WRITING = "BEGIN IMMEDIATE"
+BUSY_SECONDS = 0.002
+"""The pause before a writer of SQLite tries again to get the lock of the file.
+
+SQLite's own waiting looks ten times a second in the end. Beside a process that writes without a pause it
+would hardly ever find the file free, and be refused although no transaction takes long.
 """
 
 FILE_MODE = 0o640
@@ -107,7 +115,7 @@ def writing_engine(url: URL, read_only: bool, seconds: float) -> Engine:
         ArgumentError, ImportError: the URL is invalid, or the driver is not installed.
     """
     if url.get_backend_name() == "sqlite":
-        return _sqlite(url, "BEGIN IMMEDIATE", read_only, seconds)
+        return _sqlite(url, BEGIN_WRITING, read_only, seconds)
     return _server(url, "READ COMMITTED", read_only, _BY_KEY, seconds, seconds)
 
 
@@ -204,7 +212,10 @@ def _sqlite(url: URL, begin: str | None, read_only: bool, seconds: float) -> Eng
         url,
         poolclass=sa.pool.QueuePool,
         pool_size=2,
-        connect_args={"check_same_thread": False, "timeout": lock_seconds},
+        connect_args={
+            "check_same_thread": False,
+            "timeout": BUSY_SECONDS if begin == BEGIN_WRITING else lock_seconds,
+        },
     )
     settings = ("query_only=ON",) if read_only else ("journal_mode=WAL", "synchronous=FULL")
 
@@ -213,28 +224,34 @@ def _sqlite(url: URL, begin: str | None, read_only: bool, seconds: float) -> Eng
         # sqlite3's transaction handling is off: the engine sends BEGIN itself.
         connection.isolation_level = None
         for setting in (*settings, "foreign_keys=ON"):
-            _set(connection, setting, lock_seconds)
+            # SQLite itself does not wait while a file changes to WAL.
+            _while_busy(connection.execute, f"PRAGMA {setting}", lock_seconds)
 
     if begin is not None:
 
         @sa.event.listens_for(engine, "begin")
         def start(connection: Connection) -> None:
-            connection.exec_driver_sql(begin)
+            driver: Any = connection.connection.driver_connection
+            try:
+                _while_busy(driver.execute, begin, lock_seconds)
+            except sqlite3.OperationalError:
+                # Once more for an error of SQLAlchemy's, as those of all statements are.
+                connection.exec_driver_sql(begin)
 
     return engine
 
 
-def _set(connection: Any, setting: str, lock_seconds: float) -> None:
-    """Set a PRAGMA, again while the file is busy: SQLite itself does not wait while a file changes to WAL."""
+def _while_busy(execute: Callable[[str], object], statement: str, lock_seconds: float) -> None:
+    """Execute a statement of SQLite, again while the file is busy, for so many seconds."""
     until = time.monotonic() + lock_seconds
     while True:
         try:
-            connection.execute(f"PRAGMA {setting}")
+            execute(statement)
             return
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
-        time.sleep(0.01)
+        time.sleep(BUSY_SECONDS)
 
 
 def check_file(url: DatabaseUrl, *, must_exist: bool) -> None:
