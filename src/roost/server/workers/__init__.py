@@ -11,5 +11,6 @@ tls                 the files of TLS
 database_wait       the wait for databases that are away at the start
 beats               the signs of life of a worker, and the clock that judges their absence
 retirement          the end of a worker: when another one replaces it, and with its parent
+loop_signals        functions that a worker calls on signals
 notify              messages to systemd
 """

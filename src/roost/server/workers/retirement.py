@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from roost.server.workers.loop_signals import call_on_signals
 from roost.web.dispatch import Application, Message, Receive, Send
 
 _SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
@@ -31,7 +32,7 @@ class Retiring:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._retire)
+            call_on_signals((signal.SIGHUP,), self._retire)
         await self._called(scope, receive, send)
 
     def _retire(self) -> None:

@@ -22,6 +22,7 @@ from roost.process.tracing import TracingOptions
 from roost.server.workers.beats import Beats, WatchedApplication
 from roost.server.workers.database_wait import DatabaseWait, open_when_there, tell_away
 from roost.server.workers.granian import WorkerServer
+from roost.server.workers.loop_signals import call_on_signals, sent_once_more
 from roost.server.workers.retirement import Retiring
 from roost.server.workers.supervision import SupervisionRules
 from roost.server.workers.supervision_events import Cause
@@ -199,13 +200,8 @@ def _at_termination(*callbacks: Callable[[], object]) -> None:
 
     The server waits for open connections before it ends the lifespan, so streams, and requests that wait for
     a database that hangs, must end earlier. The server's own handlers still run: the event loop learns of
-    signals through a file descriptor, independent of the handler that is set here.
+    signals through a file descriptor, independent of the handler that is set here, and of one that came while
+    it did not run when that is sent once more.
     """
-    loop = asyncio.get_running_loop()
-
-    def call_back(*_: object) -> None:
-        for callback in callbacks:
-            loop.call_soon_threadsafe(callback)
-
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, call_back)
+        call_on_signals((number,), sent_once_more(number), *callbacks)
