@@ -184,6 +184,10 @@ UNDER_WAY: Final = (
 )
 """States of moves that have not ended."""
 
+WAITS_FOR_TARGET: Final = (*ON_TARGET, REVERTING, CONTINUING)
+WAITS_FOR_SOURCE: Final = (RESUMING,)
+"""States that a move leaves once its target, or its source, is proved to be dead."""
+
 SETTLED: Final = (CLEANING, DISCARDING, FREEING)
 """States in which a move only tidies up: its instance stays where it is, and may be stopped or started."""
 

@@ -370,6 +370,29 @@ def test_an_instance_whose_target_is_given_up_while_its_move_waits_goes_back_to_
             assert not host.off
 
 
+def test_an_instance_whose_target_is_given_up_as_the_source_starts_it_again_goes_on_there():
+    with cloud_of_one() as cloud:
+        move = cloud.migrate(ONE, confirms=False)
+        now = cloud.wait_for_move(move, SWITCHED)
+        source = cloud.process(f"{now.source.host}-agent")
+        source.crash()
+        cloud.revert(move)
+        cloud.wait_for_move(move, RESUMING)
+        host = cloud.guests.hosts[now.target.host]
+        agent = cloud.process(f"{host.name}-agent")
+        agent.crash()
+        host.die()
+        gone = give_up_on_host(host=host.name, reason="it burnt", at=0.0, cell="c1")
+        cloud.network.databases["cell/c1"].run(gone, True)
+        source.start()
+        cloud.wait_for_move(move, REVERTED)
+        row = cloud.row(ONE)
+        assert (row.state, row.host, row.attempt) == (ACTIVE, now.source.host, 1)
+        assert cloud.guests.running(ONE) == [(now.source.host, 1)]
+        agent.start()
+        cloud.finish()
+
+
 def test_an_instance_whose_source_dies_in_the_middle_of_its_move_is_evacuated():
     with cloud_of_one(build_seconds=20.0) as cloud:
         cloud.build_in(1.0)

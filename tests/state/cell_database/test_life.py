@@ -8,6 +8,7 @@ from pathlib import Path
 
 from roost.model import instance
 from roost.state import cell_database
+from roost.state.cell_database.move_changes import MOVE
 
 FOLDER = Path(cell_database.__file__).parent
 NAMES = {value for name, value in vars(instance).items() if name.isupper() and isinstance(value, str)}
@@ -28,7 +29,7 @@ def _told() -> dict[str, set[str]]:
 def _declared() -> dict[str, set[str] | None]:
     """The states that each transaction declares to enter; None if they depend on its fields.
 
-    Transactions of moves are left out: `roost.model.move` has their table.
+    What moves enter is left out: `roost.model.move` has their table.
     """
     found: dict[str, set[str] | None] = {}
     for path in FOLDER.glob("*.py"):
@@ -40,10 +41,10 @@ def _declared() -> dict[str, set[str] | None]:
                     found[name] = None
             elif isinstance(node, ast.FunctionDef):
                 for each in node.decorator_list:
-                    if isinstance(each, ast.Call) and ast.unparse(each) == "entering(MOVE)":
-                        continue
                     if isinstance(each, ast.Call) and ast.unparse(each.func) == "entering":
-                        found[name] = {getattr(module, ast.unparse(state)) for state in each.args}
+                        states = {getattr(module, ast.unparse(state)) for state in each.args} - {MOVE}
+                        if states:
+                            found[name] = states
     return found
 
 

@@ -18,7 +18,7 @@ from roost.conductor.evacuation.options import EvacuationOptions
 from roost.conductor.evacuation.silence import LONGEST_GAP, CellSilence
 from roost.conductor.moves.departures import Asker, RetryTimes, ask_to_leave
 from roost.model.departure import Departure
-from roost.model.move import BY_COMMAND, BY_FENCE, DeathProof
+from roost.model.move import BY_COMMAND, BY_FENCE, DeathProof, MoveRefused
 from roost.model.service_version import ATTACHED_MOVES, FENCES, Feature
 from roost.process.context import Context
 from roost.process.metrics import catalogue as metrics
@@ -26,6 +26,7 @@ from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.event_types import CloudEvent, EventKind
 from roost.state.api_database.events import MarkedEvent, observe_events
 from roost.state.api_database.tables import API
+from roost.state.cell_database.dead_hosts import end_waiting_for
 from roost.state.cell_database.host_work import SESSION
 from roost.state.cell_database.silent_hosts import (
     DEAD,
@@ -124,10 +125,12 @@ class DeadHosts:
                 for row in back:
                     cell.due.pop(row.host, None)
             for host in silent:
-                if outlook.leaving.get(host):
+                if outlook.leaving.get(host) or host in outlook.awaited:
                     await self._judge(context, name, cell, of_host[host], outlook)
             dead = [row for row in outlook.known.values() if row.state == DEAD and row not in back]
             for row in dead:
+                if row.host in outlook.awaited:
+                    await self._end_waiting(context, name, row)
                 await self._ask(context, database, cell, row, outlook.leaving.get(row.host, []), attached)
             counting = [row for row in outlook.known.values() if row not in back]
         except StorageError as error:
@@ -238,6 +241,13 @@ class DeadHosts:
         values = {"host": row.host, "cell": database.removeprefix("cell/"), "proof": row.words}
         context.log("a silent host is proved to be dead: its instances are evacuated", values, "warning")
 
+    async def _end_waiting(self, context: Context, cell: str, row: SilentHost) -> None:
+        """Let builds and moves go on without a host that is dead. Raises `StorageError`."""
+        end = end_waiting_for(host=row.host, proof=_proof_of(row), at=context.clock(), cell=cell)
+        ended = await context.write(f"cell/{cell}", end)
+        if not isinstance(ended, MoveRefused):
+            context.record((), tuple(ended))
+
     async def _ask(
         self,
         context: Context,
@@ -249,8 +259,7 @@ class DeadHosts:
     ) -> None:
         """Ask for the evacuations of the instances of a host that is dead. Raises `StorageError`."""
         asker = Asker("evacuation", OF_EVACUATIONS, f"{database}/{row.host}/{row.epoch}/{row.counter}")
-        assert row.kind is not None
-        proof = DeathProof(row.kind, row.words, row.at, row.session, by=row.conductor)
+        proof = _proof_of(row)
         for each in leaving:
             if cell.times.is_due(each, context.monotonic()):
                 await ask_to_leave(
@@ -271,3 +280,8 @@ class DeadHosts:
         if events:
             await context.write(API, observe_events(tuple(events)))
             cell.told.update(each.mark for each in events)
+
+
+def _proof_of(row: SilentHost) -> DeathProof:
+    assert row.kind is not None
+    return DeathProof(row.kind, row.words, row.at, row.session, by=row.conductor)

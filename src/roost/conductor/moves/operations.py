@@ -44,6 +44,7 @@ from roost.model.request import RequestGroup
 from roost.model.service_version import ATTACHED_MOVES, IN_PLACE_RESIZES, MOVES
 from roost.model.spec import Flavor
 from roost.state.api_database.host_mappings import NoSuchHost
+from roost.state.cell_database.dead_hosts import end_waiting_for
 from roost.state.cell_database.instance_search import search_instances
 from roost.state.cell_database.moves import read_steps
 from roost.web.errors import BadRequest, Conflict, NotFound
@@ -133,7 +134,8 @@ async def evacuate_host(service: MoveService, req: Request, resp: Response, host
     """Have all instances of a host that is dead run on other hosts of its cell.
 
     Each is an evacuation of its own, and `refused` says of the others why they are none: they are being
-    built or deleted, or move already. Asked again later, those that have become possible follow.
+    deleted, or move already. Asked again later, those that have become possible follow. Those that are being
+    built there are built on other hosts, and moves to the host take other targets.
     """
     wanted: WantedHostEvacuation = req.body
     context, key = service.conductor.context, req.idempotency_key
@@ -143,9 +145,17 @@ async def evacuate_host(service: MoveService, req: Request, resp: Response, host
     except NoSuchHost:
         raise NotFound(f"no host {host}") from None
     proof = _word(req, wanted.evidence, context.clock())
+    waiting = end_waiting_for(host=host, proof=proof, at=proof.at, cell=cell)
+    ended = await context.write(f"cell/{cell}", waiting)
+    elsewhere: set[str] = set()
+    if not isinstance(ended, MoveRefused):
+        context.record((), tuple(ended))
+        elsewhere = {each.instance for each in ended}
     found: list[ShownMove] = []
     refused: dict[str, str] = {}
     for uuid in await context.read(f"cell/{cell}", search_instances(most=MOST_OF_HOST, host=host)):
+        if uuid in elsewhere:
+            continue
         name = str(uuids.uuid4()) if key is None else key.uuid(f"move/{key.request}/{uuid}")
         asked = await request_move(
             context,

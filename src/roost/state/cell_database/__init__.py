@@ -46,6 +46,7 @@ Hosts and nodes:
     host_fences     fences that agents have told
     fenced_guests   guests that fences have stopped, started again
     silent_hosts    hosts that are silent, and the proof that they are dead
+    dead_hosts      builds and moves that go on without a host that is dead
     host_work       the work of hosts, orders to destroy, and work that is overdue
     disabled        hosts and nodes that an operator has disabled, or the whole cell
     nodes           reports of nodes, signs of life of hosts, nodes by name
@@ -66,6 +67,7 @@ there, at start and after every change. A message that is lost costs time, never
         assigned                        → starting, failed           building.ConfirmAttempt
         assigned, starting              → active, failed, abandoned  building.ReportResults
         assigned, starting              → failed                     building.fail_attempts
+        assigned, starting              → failed                     dead_hosts.end_waiting_for
         failed                          → assigned                   conductor_work.reassign_instance
         failed                          → abandoned                  conductor_work.abandon_instance
         abandoned                       → error                      conductor_work.put_in_error

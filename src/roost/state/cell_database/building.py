@@ -174,6 +174,10 @@ def reason_of(ended: BuildAttempt) -> str:
     return f"attempt {ended.attempt} on {ended.host}: {ended.reason}"
 
 
+HOST_GONE = "HostGone"
+"""The code of an attempt on a host that an operator has given up, or that is proved to be dead."""
+
+
 @entering(FAILED)
 def fail_attempts(
     connection: Connection,

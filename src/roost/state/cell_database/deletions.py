@@ -29,11 +29,11 @@ from roost.model.instance import (
 from roost.model.record import Attempt
 from roost.model.text import clean_text
 from roost.state.cell_database.arrivals import ABOVE_ALL, raise_fences
-from roost.state.cell_database.building import UNDER_WAY, fail_attempts, recorded_end
+from roost.state.cell_database.building import HOST_GONE, UNDER_WAY, fail_attempts, recorded_end
 from roost.state.cell_database.history import NEW_LINE, keep_histories, line, with_line
 from roost.state.cell_database.host_work import acknowledge, give_orders
 from roost.state.cell_database.move_changes import end_moves_of, send_back
-from roost.state.cell_database.move_ends import fail_targets_on
+from roost.state.cell_database.move_ends import end_moves_on
 from roost.state.cell_database.move_halves import end_halves_of, leave_to_other_cells
 from roost.state.cell_database.rows import PRESENT, Row
 from roost.state.cell_database.shelves import (
@@ -58,9 +58,6 @@ MOVE_OF_DELETED = "the instance was deleted"
 
 NOT_ANSWERED = "the deletion goes on without the host, which does not answer"
 """The reason in the history of an instance that its host has not destroyed."""
-
-HOST_GONE = "HostGone"
-"""The code of an attempt that an operator has ended."""
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -285,7 +282,7 @@ def give_up_on_host(
     shelving = by_state.get(SHELVING, [])
     offload_without_host(connection, shelving, host, at, HOST_GIVEN_UP)
     if only is None:
-        ended += fail_targets_on(connection, host, reason, HOST_GONE, at)
+        ended += end_moves_on(connection, host, reason, HOST_GONE, at)
     return GivenUp(frozenset(key.instance for key in (*building, *ran, *deleting, *shelving)) | back, ended)
 
 

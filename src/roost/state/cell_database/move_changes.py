@@ -25,13 +25,16 @@ from roost.model.instance import (
     Transition,
 )
 from roost.model.move import (
+    ARRIVING,
     CLEANING,
     CONTINUING,
     DELETED,
+    DISCARDING,
     DONE,
     ENDED,
     FREEING,
     GOING,
+    LEAVING,
     OFF,
     ON_TARGET,
     RESTARTING,
@@ -217,10 +220,10 @@ def put_on(connection: Connection, move: Move, place: MovePlace, selection: Sele
         tell_instance(connection, move, at, state, place)
 
 
-def stamp_of(connection: Connection, host: str) -> SessionStamp | None:
-    """Return the stamp of the session of a host; None: it has never had one."""
+def stamp_of(connection: Connection, host: str, *, lock: bool = False) -> SessionStamp | None:
+    """Return the stamp of the session of a host; None: it has never had one. ``lock``: nobody changes it."""
     name = session_name(host)
-    found = read_stamps(connection, [name]).get(name)
+    found = read_stamps(connection, [name], lock=lock).get(name)
     return None if found is None else SessionStamp(*found)
 
 
@@ -272,16 +275,27 @@ def send_back(connection: Connection, rows: Collection[Row], at: float, reason: 
         if go_on_without_source(connection, move, row.attempt, reason, at):
             back.add(row.uuid)
         elif (
-            move.state in _KEPT_FOR_IT
+            (move.state in _KEPT_FOR_IT or (move.state == RESUMING and move.side is None))
             and move.target is not None
             and row.attempt == move.target.attempt
             and not move.stays
         ):
-            give_orders([DestroyOrder(row.uuid, row.attempt, row.host)], at)(connection)
-            keep_end(connection, move, reason, REVERTED, at)
-            resume(connection, move, at, reason=reason, ends_as=REVERTED)
+            leave_target(connection, move, reason, at)
             back.add(row.uuid)
     return frozenset(back)
+
+
+def leave_target(connection: Connection, move: Move, reason: str, at: float) -> None:
+    """Let the instance of a move go back to the source, which may have it stopped, without its target.
+
+    That is ordered to destroy what it has. A source that starts its guest already goes on with it.
+    """
+    assert move.target is not None
+    order = DestroyOrder(move.instance, move.target.attempt, move.target.host)
+    give_orders([order], at)(connection)
+    keep_end(connection, move, reason, REVERTED, at)
+    if move.state != RESUMING:
+        resume(connection, move, at, reason=reason, ends_as=REVERTED)
 
 
 def go_on_without_source(connection: Connection, move: Move, attempt: int, reason: str, at: float) -> bool:
@@ -317,6 +331,31 @@ def end_at_dead_host(connection: Connection, move: Move, attempt: int, reason: s
         enter(connection, move, RETURNING, at, reason=reason)
         return True
     return False
+
+
+def leave_tidying(connection: Connection, move: Move, host: str, reason: str, at: float) -> bool:
+    """End a move that waits for a host to destroy what it has, which is ordered to do so later.
+
+    Returns whether the move, which is locked, waits for that host.
+    """
+    if move.state == CLEANING and move.source.host == host and move.side != ARRIVING:
+        order = DestroyOrder(move.instance, move.source.attempt, host)
+        to = FREEING
+    elif (
+        move.state == DISCARDING
+        and move.target is not None
+        and move.target.host == host
+        and move.side != LEAVING
+    ):
+        order = DestroyOrder(move.instance, move.target.attempt, host)
+        to = REVERTED if move.side == ARRIVING else FREEING
+        if to == FREEING:
+            keep_end(connection, move, reason, REVERTED, at)
+    else:
+        return False
+    give_orders([order], at)(connection)
+    enter(connection, move, to, at, reason=reason)
+    return True
 
 
 _BEFORE_TARGET = (STOPPING, AT_SOURCE_STOPPED, STARTING, RETRYING, RESTARTING)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model import record
-from roost.model.instance import POWERING_ON, AttemptKey, DestroyOrder
+from roost.model.instance import ACTIVE, POWERING_ON, AttemptKey, DestroyOrder
 from roost.model.move import (
     ARRIVING,
     CANCELLING,
@@ -18,7 +18,6 @@ from roost.model.move import (
     CONTINUING,
     DISCARDING,
     FAILED_MOVE,
-    FREEING,
     LANDING,
     LEAVING,
     OFF,
@@ -29,7 +28,7 @@ from roost.model.move import (
     RESUMING,
     RETRYING,
     RETURNING,
-    REVERTED,
+    REVERTING,
     RUNS,
     SEEKING,
     SENDING,
@@ -49,14 +48,19 @@ from roost.state.cell_database.move_changes import (
     MOVE,
     end_of_target,
     enter,
+    has_order,
     keep_end,
+    leave_target,
+    leave_tidying,
     locked_instance,
     locked_move,
+    lose,
     way_back,
 )
 from roost.state.cell_database.move_halves import locked_half
 from roost.state.cell_database.move_rows import MOVES, SOURCE, carried_text, is_here, move_of
 from roost.state.cell_database.moves import find_moves
+from roost.state.cell_database.silent_hosts import AWAITING_MOVES
 from roost.state.cell_database.tables import moves
 from roost.state.leases import Stamp, read_stamps
 from roost.storage import entering, one_of_constants, transaction
@@ -199,50 +203,74 @@ _TOO_LATE = {
 """By state, why a move cannot be aborted."""
 
 
-def fail_targets_on(connection: Connection, host: str, reason: str, code: str, at: float) -> list[Attempt]:
-    """End the attempts of moves on a host that an operator has given up; returns their ends.
+def end_moves_on(connection: Connection, host: str, reason: str, code: str, at: float) -> list[Attempt]:
+    """Let the moves of a host that an operator has given up go on without it; returns the ends of attempts.
 
-    A move whose source is given up, and whose instance runs elsewhere, goes on without it.
+    Nobody waits for what it has to destroy: moves that only tidy up there end.
     """
-    ended = []
-    found = connection.execute(_ON_HOST, {"of_host": host}).scalars().all()
-    for instance in found:
+    ended = go_on_without(connection, host, reason, code, at)
+    for instance in connection.execute(_TIDYING, {"of_host": host}).scalars().all():
         move = locked_at(connection, instance)
-        if move is None:
+        if move is not None:
+            leave_tidying(connection, move, host, reason, at)
+    return ended
+
+
+_TIDYING = (
+    sa.select(moves.c.instance_uuid)
+    .where(
+        (moves.c.source_host == sa.bindparam("of_host")) | (moves.c.target_host == sa.bindparam("of_host")),
+        one_of_constants(moves.c.state, (CLEANING, DISCARDING)),
+    )
+    .order_by(moves.c.instance_uuid)
+)
+
+
+def go_on_without(connection: Connection, host: str, reason: str, code: str, at: float) -> list[Attempt]:
+    """Let moves go on that wait for a host on which no guest runs; returns the ends of attempts.
+
+    Those whose instance ran there, and is to be evacuated, are ended by
+    `roost.state.cell_database.moves.begin_move`.
+    """
+    ended: list[Attempt] = []
+    found = {uuid for query in _AWAITING for uuid in connection.execute(query, {"hosts": [host]}).scalars()}
+    for instance in sorted(found):
+        move = locked_at(connection, instance)
+        if move is None or move.stays:
             continue
-        is_source = move.source.host == host and move.side != ARRIVING
-        is_target = move.target is not None and move.target.host == host and move.side != LEAVING
-        if move.target is not None and is_target and move.state in (SWITCHING, CANCELLING):
-            # The guest may run on: the source says whether it does.
-            give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
-            enter(connection, move, CANCELLING, at, reason=reason)
-        elif is_target and move.state in ON_TARGET:
-            # Without a guest on the source none can go to an alternate.
-            fail_target(connection, move, reason, code, at, orders=True, retryable=move.state != LANDING)
-            ended.append(end_of_target(move, record.FAILED, at, reason))
-        elif is_source and move.state == CLEANING:
-            give_orders([DestroyOrder(instance, move.source.attempt, host)], at)(connection)
-            enter(connection, move, FREEING, at, reason=reason)
-        elif move.target is not None and is_target and move.state == DISCARDING:
-            give_orders([DestroyOrder(instance, move.target.attempt, host)], at)(connection)
-            if move.side == ARRIVING:
-                enter(connection, move, REVERTED, at, reason=reason)
-            else:
-                keep_end(connection, move, reason, REVERTED, at)
-                enter(connection, move, FREEING, at, reason=reason)
-        elif is_source and move.state == RESUMING and not move.stays:
+        if move.target is not None and move.target.host == host and move.side != LEAVING:
+            ended += _without_target(connection, move, reason, code, at)
+        elif move.source.host == host and move.side != ARRIVING and move.state == RESUMING:
             enter(connection, move, CONTINUING, at, reason=reason, ends_as=None)
     return ended
 
 
-_ON_HOST = (
-    sa.select(moves.c.instance_uuid)
-    .where(
-        (moves.c.source_host == sa.bindparam("of_host")) | (moves.c.target_host == sa.bindparam("of_host")),
-        one_of_constants(moves.c.state, (*ON_TARGET, CLEANING, DISCARDING, RESUMING)),
-    )
-    .order_by(moves.c.instance_uuid)
-)
+_AWAITING = tuple(query.with_only_columns(moves.c.instance_uuid) for query in AWAITING_MOVES)
+
+
+def _without_target(
+    connection: Connection, move: Move, reason: str, code: str, at: float
+) -> tuple[Attempt, ...]:
+    assert move.target is not None
+    if move.state in (SWITCHING, CANCELLING):
+        # The guest may run on: the source says whether it does.
+        if not has_order(connection, move.target, move.instance):
+            order = DestroyOrder(move.instance, move.target.attempt, move.target.host)
+            give_orders([order], at)(connection)
+            enter(connection, move, CANCELLING, at, reason=reason)
+    elif move.state in ON_TARGET:
+        # Without a guest on the source none can go to an alternate.
+        fail_target(connection, move, reason, code, at, orders=True, retryable=move.state != LANDING)
+        return (end_of_target(move, record.FAILED, at, reason),)
+    elif move.state == REVERTING:
+        leave_target(connection, move, reason, at)
+    elif move.state == CONTINUING:
+        # A user may revert the move once more, or confirm it: then the instance can be evacuated.
+        locked = locked_instance(connection, move.instance)
+        if locked is not None and locked.state == ACTIVE:
+            lose(connection, move.instance, reason, at)
+        enter(connection, move, SWITCHED, at, reason=reason)
+    return ()
 
 
 # Parts

@@ -28,7 +28,6 @@ from roost.model.instance import (
 )
 from roost.model.move import (
     AT_REST,
-    BY_OPERATOR,
     CLEANING,
     DISCARDING,
     DONE,
@@ -51,6 +50,7 @@ from roost.model.move import (
     MovePlace,
     MoveRefused,
     MoveStep,
+    awaited_host,
     has_attachments,
 )
 from roost.model.request import RequestGroup
@@ -62,6 +62,7 @@ from roost.state.cell_database.move_changes import (
     end_at_dead_host,
     enter,
     go_on_without_source,
+    leave_tidying,
     locked_instance,
     locked_move,
     lose,
@@ -71,7 +72,7 @@ from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, is_h
 from roost.state.cell_database.nodes import find_disk_store, moves_live, resizes_in_place
 from roost.state.cell_database.rows import decoded
 from roost.state.cell_database.shelves import offload_without_host
-from roost.state.cell_database.silent_hosts import is_proved
+from roost.state.cell_database.silent_hosts import checked_proof
 from roost.state.cell_database.tables import instances, moves
 from roost.state.leases import VACANT
 from roost.storage import entering, in_batches, one_of_constants, short_read, transaction
@@ -190,10 +191,9 @@ def begin_move(
 
     ``uuid``: drawn for the move. The answer of a repeated call is the move as it is now. ``forced``: no
     filter evaluates ``to_host``. ``flavor``: of the instance on the target; None: as before. ``proof``: that
-    the source is dead, of an evacuation; an operator's gets the stamp of the source's session, others are
-    of the session that they name, and of the row of the silent host; all get the store of its disks. An
-    instance that is being shelved has no guest any more by it: it is shelved without its host, and does not
-    move.
+    the source is dead, of an evacuation: see `roost.state.cell_database.silent_hosts.checked_proof`; it gets
+    the store of its disks. An instance that is being shelved has no guest any more by it: it is shelved
+    without its host, and does not move.
     ``groups``: the request groups of the new flavor's device profile, if agents attach its devices; None:
     they do not. ``attached``: whether instances with ports or accelerators may move. ``across``: the
     target may be in another cell. ``in_place``: the instance's own host may be the target, if its driver
@@ -206,13 +206,10 @@ def begin_move(
     if there is not None:
         return move_of(there)
     if proof is not None:
-        host, found = locked.host or "", proof.stamp
-        proof = msgspec.structs.replace(proof, stamp=stamp_of(connection, host))
-        if proof.kind != BY_OPERATOR and (proof.stamp != found or not is_proved(connection, host, found)):
-            return MoveRefused(f"host {host} is back, or nothing proves that it is dead", is_early=True)
-        if proof.stamp is not None and proof.stamp.holder != VACANT:
-            why = f"the agent of host {locked.host} has not been silent for long enough"
-            return MoveRefused(why, is_early=True)
+        checked = checked_proof(connection, locked.host or "", proof)
+        if isinstance(checked, MoveRefused):
+            return checked
+        proof = checked
     if locked.move is not None:
         if proof is not None:
             _end_at_dead_source(connection, locked, proof, at)
@@ -334,7 +331,10 @@ def _note_death(connection: Connection, instance: Instance, proof: DeathProof, a
 
 
 def _end_at_dead_source(connection: Connection, instance: Instance, proof: DeathProof, at: float) -> None:
-    """End a move that waits for its source to start the guest again, or to say whether it has the guest."""
+    """End a move that waits for its source to start the guest again, or to say whether it has the guest.
+
+    One that waits for its other host, to destroy what that had, ends if that is silent too.
+    """
     row = connection.execute(NAMED_MOVES.with_for_update(), {"uuids": [instance.move]}).one_or_none()
     reason = f"its host is dead: {proof.evidence}"
     if row is None or go_on_without_source(connection, move_of(row), instance.attempt, reason, at):
@@ -345,6 +345,11 @@ def _end_at_dead_source(connection: Connection, instance: Instance, proof: Death
     elif row.state == RESTARTING:
         _note_death(connection, instance, proof, at)
         enter(connection, move, RETURNING, at, reason=reason)
+    elif row.state in (CLEANING, DISCARDING) and (other := awaited_host(move)) not in (None, instance.host):
+        # Its order to destroy outlives the move, which may else lock the instance for ever.
+        stamp = stamp_of(connection, other)
+        if stamp is None or stamp.holder == VACANT:
+            leave_tidying(connection, move, other, f"host {other} is silent, and {reason}", at)
 
 
 def _why_locked(connection: Connection, uuid: str) -> str:
@@ -354,6 +359,8 @@ def _why_locked(connection: Connection, uuid: str) -> str:
             f"move {uuid} of the instance ends when host {row.source_host} has destroyed what it had, or is "
             "given up"
         )
+    if row is not None and row.state == SWITCHED:
+        return f"move {uuid} of the instance waits to be confirmed or reverted"
     if row is not None and row.state == RETURNING:
         return f"move {uuid} of the instance is about to end: ask again in some seconds"
     return f"move {uuid} of the instance is under way"

@@ -20,11 +20,36 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.departure import Departure
-from roost.model.instance import IN_PLACE, LOST, POWERING_OFF, POWERING_ON, REBUILDS, SHELVING
-from roost.model.move import ENDED, LIMITED, REQUESTED, SEEKING, SENDING, ProofKind, SessionStamp
+from roost.model.instance import (
+    ASSIGNED,
+    IN_PLACE,
+    LOST,
+    POWERING_OFF,
+    POWERING_ON,
+    REBUILDS,
+    SHELVING,
+    STARTING,
+)
+from roost.model.move import (
+    ARRIVING,
+    BY_OPERATOR,
+    ENDED,
+    LEAVING,
+    LIMITED,
+    REQUESTED,
+    SEEKING,
+    SENDING,
+    WAITS_FOR_SOURCE,
+    WAITS_FOR_TARGET,
+    DeathProof,
+    MoveRefused,
+    ProofKind,
+    SessionStamp,
+)
 from roost.model.text import clean_text
 from roost.state.cell_database.host_fences import ToldFence, read_fences
 from roost.state.cell_database.host_work import SESSION, session_name
+from roost.state.cell_database.move_changes import stamp_of
 from roost.state.cell_database.move_limits import EVACUATION, hold_limits
 from roost.state.cell_database.tables import instances, leases, moves, silent_hosts
 from roost.state.leases import VACANT, Lease, read_stamps
@@ -73,11 +98,13 @@ class Outlook(msgspec.Struct, frozen=True):
     """The knowledge of a cell about hosts that are silent.
 
     ``told``: the fences that their agents have told. ``leaving``: of hosts with instances that can be
-    evacuated or shelved without them, these. ``known``: all rows of silent hosts of the cell.
+    evacuated or shelved without them, these. ``awaited``: hosts for which builds or moves wait that go on
+    without a host that is dead. ``known``: all rows of silent hosts of the cell.
     """
 
     told: Mapping[str, ToldFence]
     leaving: Mapping[str, list[Departure]]
+    awaited: frozenset[str]
     known: Mapping[str, SilentHost]
 
 
@@ -91,6 +118,7 @@ def read_silent_hosts(connection: Connection) -> dict[str, SilentHost]:
 def read_outlook(connection: Connection, hosts: tuple[str, ...]) -> Outlook:
     """Return what the cell knows of some hosts, and of those that are dead."""
     leaving: dict[str, list[Departure]] = {}
+    awaited: set[str] = set()
     known = read_silent_hosts()(connection)
     dead = (row.host for row in known.values() if row.state == DEAD)
     for some in in_batches({*hosts, *dead}):
@@ -101,7 +129,9 @@ def read_outlook(connection: Connection, hosts: tuple[str, ...]) -> Outlook:
         for row in connection.execute(_LEAVING, {"hosts": some}):
             departure = Departure(row.uuid, row.host, row.attempt, tried.get((row.uuid, row.attempt), 0))
             leaving.setdefault(row.host, []).append(departure)
-    return Outlook(read_fences(connection, hosts), leaving, known)
+        for query in (_AWAITING_BUILDS, *AWAITING_MOVES):
+            awaited.update(connection.execute(query, {"hosts": some}).scalars())
+    return Outlook(read_fences(connection, hosts), leaving, frozenset(awaited), known)
 
 
 @transaction
@@ -173,8 +203,24 @@ def share(hosts: int) -> int:
     return max(1, hosts // 10)
 
 
-def is_proved(connection: Connection, host: str, session: SessionStamp | None) -> bool:
-    """Return whether a host is dead by its row, which counts for a session."""
+def checked_proof(
+    connection: Connection, host: str, proof: DeathProof, *, lock: bool = False
+) -> DeathProof | MoveRefused:
+    """Return the proof that a host is dead with the stamp of its session, or why it is none.
+
+    An operator's gets the stamp of now; others are of the session that they name, and of the row of the
+    silent host. ``lock``: nobody opens the session before the transaction ends.
+    """
+    stamp = stamp_of(connection, host, lock=lock)
+    if proof.kind != BY_OPERATOR and (proof.stamp != stamp or not _is_proved(connection, host, stamp)):
+        return MoveRefused(f"host {host} is back, or nothing proves that it is dead", is_early=True)
+    if stamp is not None and stamp.holder != VACANT:
+        why = f"the agent of host {host} has not been silent for long enough"
+        return MoveRefused(why, is_early=True)
+    return msgspec.structs.replace(proof, stamp=stamp)
+
+
+def _is_proved(connection: Connection, host: str, session: SessionStamp | None) -> bool:
     row = connection.execute(sa.select(silent_hosts).where(silent_hosts.c.host == host)).one_or_none()
     return row is not None and row.state == DEAD and _host_of(row).session == session
 
@@ -239,6 +285,26 @@ _LEAVING = (
     sa.select(instances.c.uuid, instances.c.host, instances.c.attempt)
     .where(*_IS_LEAVING)
     .order_by(instances.c.changed_at, instances.c.uuid)
+)
+_AWAITING_BUILDS = (
+    sa.select(instances.c.host)
+    .distinct()
+    .where(one_of(instances.c.host, "hosts"), one_of_constants(instances.c.state, (ASSIGNED, STARTING)))
+)
+AWAITING_MOVES = tuple(
+    sa.select(column)
+    .distinct()
+    .where(
+        one_of(column, "hosts"),
+        one_of_constants(moves.c.state, states),
+        # The half in the other host's cell waits for that cell, and one on its own host for its evacuation.
+        sa.or_(moves.c.side.is_(None), moves.c.side != elsewhere),
+        sa.or_(moves.c.target_host.is_(None), moves.c.source_host != moves.c.target_host),
+    )
+    for column, states, elsewhere in (
+        (moves.c.source_host, WAITS_FOR_SOURCE, ARRIVING),
+        (moves.c.target_host, WAITS_FOR_TARGET, LEAVING),
+    )
 )
 _ENDED_HERE = (
     one_of(moves.c.source_host, "hosts"),
