@@ -63,6 +63,22 @@ def ended_moves(http: httpx.Client, conductor: str) -> Counter[str]:
         params["marker"] = page["next"]
 
 
+def disabled_hosts(http: httpx.Client, conductor: str) -> list[str]:
+    """The hosts that some drain or maintenance has left disabled."""
+    found = []
+    params: dict[str, str] = {"limit": "1000"}
+    while True:
+        page = http.get(f"{conductor}/v1/hosts", params=params).raise_for_status().json()
+        found += [
+            f"host {each['host']} is not enabled again: {each}"
+            for each in page["hosts"]
+            if not each["enabled"]
+        ]
+        if page["next"] is None:
+            return found
+        params["marker"] = page["next"]
+
+
 def states(shown: Collection[dict[str, Any]]) -> Counter[str]:
     """How many instances are in each state."""
     return Counter(each["state"] for each in shown)

@@ -13,7 +13,7 @@ import pytest
 
 from chaos.books import Books, differences
 from chaos.cloud import Cloud, cloud
-from chaos.finding import audited, ended_moves, found, settled, states
+from chaos.finding import audited, disabled_hosts, ended_moves, found, settled, states
 from chaos.guests import all_events, overlaps
 from chaos.load import Load, User
 from chaos.operators import Operator
@@ -52,15 +52,18 @@ def run(
     lifetimes: int,
     seconds: float,
     rest: float = 0.0,
+    maintains: bool = False,
 ) -> None:
     """Let users loose on a cloud in bad weather until so many instances have lived, or for some seconds.
 
     It lasts longer where hardly anything has happened by then: on a busy machine, or while the database was
-    away. Then everybody is well again, and what is left is checked.
+    away. Then everybody is well again, and what is left is checked. ``maintains``: hosts are maintained too.
     """
     books = Books()
     with cloud(folder, server, hosts=hosts, agents=agents, seed=seed) as made:
-        operator = Operator(books, seed, made.conductors, made.hosts, made.guests, HEADERS)
+        operator = Operator(
+            books, seed, made.conductors, made.hosts, made.guests, HEADERS, maintains=maintains
+        )
         weather = Weather(seed, made.programs, made.network, server, dead=operator.hear_of_dead)
         load = Load(
             [
@@ -85,7 +88,8 @@ def run(
         operator.end(SETTLE_SECONDS)
         wrong = [*check(made, books), *audit(made)]
         operated = (
-            f"{operator.drains} drains; {len(books.died)} hosts died: {len(operator.evacuations)} evacuations"
+            f"{operator.drains} drains; {operator.maintenances} maintenances of {operator.maintained} hosts; "
+            f"{len(books.died)} hosts died: {len(operator.evacuations)} evacuations"
         )
         story = "\n".join(
             [*weather.story[-100:], str(weather.done), str(books.answers), str(moves), operated]
@@ -98,7 +102,8 @@ def run(
 
 
 def has_moved(moves: Counter[str], operator: Operator) -> bool:
-    return moves["done"] + moves["reverted"] > LEAST and operator.drains > 0
+    is_maintained = operator.maintained > 0 or not operator.maintains
+    return moves["done"] + moves["reverted"] > LEAST and operator.drains > 0 and is_maintained
 
 
 def wait_for_moves(made: Cloud, operator: Operator) -> Counter[str]:
@@ -125,6 +130,7 @@ def check(made: Cloud, books: Books) -> list[str]:
             time.sleep(1.0)
             # A deletion that a stopped conductor had not read yet is carried out after all.
             shown = settled(http, made.conductors[0], books, SETTLE_SECONDS)
+        wrong += disabled_hosts(http, made.conductors[0])
     wrong += overlaps(all_events(made.guests))
     findings, unread, _ = asyncio.run(verify_database(made.api, source=Source((str(made.config),))))
     wrong += [str(each) for each in (*findings, *unread)]
@@ -210,4 +216,5 @@ def test_twenty_thousand_lifetimes_in_bad_weather(tmp_path: Path, servers: Serve
             users=12,
             lifetimes=20_000,
             seconds=6 * 3600.0,
+            maintains=True,
         )
