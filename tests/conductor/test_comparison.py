@@ -10,6 +10,10 @@ from roost.ledger import Held
 from roost.model.allocation import Consumer
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Instance, Requester
 from roost.model.move import (
+    Move,
+    MovePlace,
+)
+from roost.model.move_states import (
     DONE,
     FAILED_MOVE,
     HOLDS_TARGET,
@@ -19,8 +23,6 @@ from roost.model.move import (
     RETURNING,
     REVERTED,
     UNDOING,
-    Move,
-    MovePlace,
 )
 from roost.model.spec import Flavor, RequestSpec, Selection
 from roost.state.api_database.cell_mappings import CellMapping

@@ -12,7 +12,7 @@ import pytest
 from roost.dashboard.actions.instance_act import ACTS
 from roost.dashboard.html.states import move_state
 from roost.model.instance import DestroyOrder
-from roost.model.move import (
+from roost.model.move_states import (
     CLEANING,
     ENDED,
     FAILED_MOVE,

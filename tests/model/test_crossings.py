@@ -9,6 +9,12 @@ from roost.model.crossings import CrossingStep, next_step
 from roost.model.instance import Requester
 from roost.model.move import (
     ARRIVING,
+    LEAVING,
+    Carried,
+    Move,
+    MovePlace,
+)
+from roost.model.move_states import (
     CLEANING,
     CONTINUING,
     DELETED,
@@ -17,7 +23,6 @@ from roost.model.move import (
     ENDED,
     FAILED_MOVE,
     FREEING,
-    LEAVING,
     PREPARING,
     REFUSED,
     RESUMING,
@@ -32,9 +37,6 @@ from roost.model.move import (
     SWITCHED,
     UNDER_WAY,
     UNDOING,
-    Carried,
-    Move,
-    MovePlace,
 )
 from support.cells import instance, selection
 from support.clouds import spec

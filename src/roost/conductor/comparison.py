@@ -43,7 +43,16 @@ from roost.model.instance import (
     UNSHELVING,
     Instance,
 )
-from roost.model.move import ARRIVING, DELETED, ENDED, HOLDS_TARGET, RESUMING, Move
+from roost.model.move import (
+    ARRIVING,
+    Move,
+)
+from roost.model.move_states import (
+    DELETED,
+    ENDED,
+    HOLDS_TARGET,
+    RESUMING,
+)
 from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.cell_mappings import CellMapping
 

@@ -45,6 +45,10 @@ The source's has its row until the mapping is switched, so no list lacks it. The
 from typing import Literal
 
 from roost.model.move import (
+    Move,
+    has_returned,
+)
+from roost.model.move_states import (
     CLEANING,
     DELETED,
     DISCARDING,
@@ -62,8 +66,6 @@ from roost.model.move import (
     STOPPING,
     SWITCHED,
     UNDOING,
-    Move,
-    has_returned,
 )
 
 Silent = Literal["silent"]

@@ -9,6 +9,9 @@ import pytest
 from roost.model.instance import ACTIVE, ERROR
 from roost.model.instance import STOPPED as INSTANCE_STOPPED
 from roost.model.move import (
+    MoveRefused,
+)
+from roost.model.move_states import (
     CLEANING,
     CONTINUING,
     DELETED,
@@ -21,7 +24,6 @@ from roost.model.move import (
     STARTING,
     SWITCHED,
     UNDOING,
-    MoveRefused,
 )
 from roost.state.api_database.crossings import end_crossing, switch_mapping, turn_crossing
 from roost.state.cell_database.arriving_halves import continue_arriving, discard_arriving

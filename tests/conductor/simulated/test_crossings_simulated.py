@@ -9,6 +9,9 @@ import pytest
 from roost.model.instance import ACTIVE
 from roost.model.instance import STOPPED as INSTANCE_STOPPED
 from roost.model.move import (
+    MoveRefused,
+)
+from roost.model.move_states import (
     CLEANING,
     DELETED,
     DONE,
@@ -21,7 +24,6 @@ from roost.model.move import (
     STOPPED,
     STOPPING,
     SWITCHED,
-    MoveRefused,
 )
 from roost.state.api_database.crossings import begin_crossing, end_crossing, switch_mapping
 from roost.state.cell_database.arriving_halves import (

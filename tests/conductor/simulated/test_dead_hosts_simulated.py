@@ -8,7 +8,7 @@ from roost.conductor.evacuation import dead_hosts, judgement
 from roost.conductor.evacuation.options import EvacuationOptions
 from roost.model.fence import Fence
 from roost.model.instance import ACTIVE, LOST, STARTING
-from roost.model.move import (
+from roost.model.move_states import (
     CLEANING,
     CONTINUING,
     DONE,
@@ -17,7 +17,9 @@ from roost.model.move import (
     REVERTING,
     SWITCHED,
 )
-from roost.model.move import STARTING as TARGET_STARTING
+from roost.model.move_states import (
+    STARTING as TARGET_STARTING,
+)
 from roost.state.cell_database import building, move_ends
 from roost.state.cell_database.history import read_history
 from support.simulation.agents import DriverService

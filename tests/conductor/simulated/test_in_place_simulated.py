@@ -8,6 +8,10 @@ import pytest
 
 from roost.model.instance import ABANDONED, ACTIVE, ERROR, Instance
 from roost.model.move import (
+    Move,
+    MoveRefused,
+)
+from roost.model.move_states import (
     CLEANING,
     DELETED,
     DISCARDING,
@@ -24,8 +28,6 @@ from roost.model.move import (
     STOPPING,
     SWITCHED,
     UNDOING,
-    Move,
-    MoveRefused,
 )
 from roost.model.spec import Flavor
 from roost.state.cell_database.deletions import give_up_on_host

@@ -10,6 +10,9 @@ import pytest
 
 from roost.model.instance import ACTIVE, LOST
 from roost.model.move import (
+    MoveRefused,
+)
+from roost.model.move_states import (
     AT_REST,
     CANCELLING,
     CLEANING,
@@ -24,7 +27,6 @@ from roost.model.move import (
     RETRYING,
     SWITCHED,
     SWITCHING,
-    MoveRefused,
 )
 from roost.state.cell_database.deletions import give_up_on_host
 from roost.state.cell_database.history import read_history

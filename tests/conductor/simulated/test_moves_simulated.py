@@ -10,6 +10,9 @@ import pytest
 
 from roost.model.instance import ACTIVE, POWERING_ON
 from roost.model.move import (
+    MoveRefused,
+)
+from roost.model.move_states import (
     CLEANING,
     CONTINUING,
     DELETED,
@@ -29,7 +32,6 @@ from roost.model.move import (
     STOPPING,
     SWITCHED,
     UNDOING,
-    MoveRefused,
 )
 from roost.model.spec import ServerGroup
 from roost.state.cell_database.building import ended_attempts_of

@@ -11,6 +11,11 @@ from roost.conductor.agent_endpoint.host_orders import move_work, read_work_keys
 from roost.conductor.moves.crossing_steps import arriving_half
 from roost.model.instance import ACTIVE, AttemptKey, BuildResult, DestroyOrder, PowerResult, Requester
 from roost.model.move import (
+    Carried,
+    Move,
+    TargetFailure,
+)
+from roost.model.move_states import (
     CLEANING,
     CONTINUING,
     DELETED,
@@ -22,9 +27,6 @@ from roost.model.move import (
     REVERTING,
     STARTING,
     SWITCHED,
-    Carried,
-    Move,
-    TargetFailure,
 )
 from roost.model.operator_word import Subject
 from roost.state.api_database.cell_mappings import at_urls, write_cell_mappings

@@ -29,7 +29,7 @@ def _told() -> dict[str, set[str]]:
 def _declared() -> dict[str, set[str] | None]:
     """The states that each transaction declares to enter; None if they depend on its fields.
 
-    What moves enter is left out: `roost.model.move` has their table.
+    What moves enter is left out: `roost.model.move_states` has their table.
     """
     found: dict[str, set[str] | None] = {}
     for path in FOLDER.glob("*.py"):

@@ -8,6 +8,10 @@ import msgspec
 from roost.conductor.agent_endpoint.host_orders import move_work, read_work_keys
 from roost.model.instance import ACTIVE, AttemptKey, BuildResult, DestroyOrder, PowerResult, Requester
 from roost.model.move import (
+    Move,
+    MoveRefused,
+)
+from roost.model.move_states import (
     CLEANING,
     DELETED,
     DISCARDING,
@@ -17,8 +21,6 @@ from roost.model.move import (
     STOPPING,
     SWITCHED,
     UNDOING,
-    Move,
-    MoveRefused,
 )
 from roost.model.spec import Flavor
 from roost.process.context import Work

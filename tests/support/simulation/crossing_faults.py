@@ -7,6 +7,9 @@ import msgspec
 import sqlalchemy as sa
 
 from roost.model.move import (
+    Move,
+)
+from roost.model.move_states import (
     CLEANING,
     DONE,
     FREEING,
@@ -15,7 +18,6 @@ from roost.model.move import (
     STARTING,
     STOPPED,
     UNDOING,
-    Move,
 )
 from roost.state.api_database.crossings import Crossing, read_crossings, switch_mapping
 from roost.state.api_database.tables import instance_mappings

@@ -10,6 +10,9 @@ from roost.agent.protocol.questions import Confirm, Poll
 from roost.conductor.agent_endpoint.transactions import ConfirmBuild, StorePoll
 from roost.model.instance import OFFLOADED, POWERING_OFF, POWERING_ON, REBUILDS, SHELVING, UNSHELVING
 from roost.model.move import (
+    DeathProof,
+)
+from roost.model.move_states import (
     CANCELLING,
     CLEANING,
     FREEING,
@@ -17,7 +20,6 @@ from roost.model.move import (
     RECEIVING,
     RUNS,
     SWITCHING,
-    DeathProof,
 )
 from roost.state.api_database.build_requests import (
     FinishRequest,

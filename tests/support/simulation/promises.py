@@ -21,7 +21,13 @@ from roost.model.instance import (
     STOPPED,
     Instance,
 )
-from roost.model.move import ENDED, SWITCHED, Move
+from roost.model.move import (
+    Move,
+)
+from roost.model.move_states import (
+    ENDED,
+    SWITCHED,
+)
 from roost.state.api_database.past import find_known
 from roost.state.cell_database.history import StoredHistory, read_history
 from support.simulation import placement

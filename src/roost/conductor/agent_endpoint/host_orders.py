@@ -39,7 +39,14 @@ from roost.model.instance import (
     Instance,
     OrderKind,
 )
-from roost.model.move import SOURCE_KEPT, MoveWork, has_attachments, version_for_move
+from roost.model.move import (
+    MoveWork,
+    has_attachments,
+    version_for_move,
+)
+from roost.model.move_states import (
+    SOURCE_KEPT,
+)
 from roost.model.service_version import IN_PLACE_RESIZES, LIVE, MOVES, POWER, SHELVES
 from roost.model.text import error_text
 from roost.process.context import Context

@@ -18,7 +18,12 @@ from roost.conductor.evacuation.options import EvacuationOptions
 from roost.conductor.evacuation.silence import LONGEST_GAP, CellSilence
 from roost.conductor.moves.departures import Asker, RetryTimes, ask_to_leave
 from roost.model.departure import Departure
-from roost.model.move import BY_COMMAND, BY_FENCE, DeathProof, MoveRefused
+from roost.model.move import (
+    BY_COMMAND,
+    BY_FENCE,
+    DeathProof,
+    MoveRefused,
+)
 from roost.model.service_version import ATTACHED_MOVES, FENCES, Feature
 from roost.process.context import Context
 from roost.process.metrics import catalogue as metrics

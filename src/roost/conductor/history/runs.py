@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
 
 from roost.conductor.history.types import HistoryEvent, InstanceAction
-from roost.model.move import MoveKind
+from roost.model.move import (
+    MoveKind,
+)
 from roost.model.record import PENDING, REFUSED, Attempt, Run
 from roost.records import RunWithAttempts
 

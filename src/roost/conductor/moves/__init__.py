@@ -9,6 +9,6 @@ operations  the operations of ``/v1/moves``, their handlers and policy rules
 types       their bodies and queries
 views       moves of all cells, found and listed
 
-The states are in `roost.model.move`, the transactions in `roost.state.cell_database.moves` and
+The states are in `roost.model.move_states`, the transactions in `roost.state.cell_database.moves` and
 ``move_reports``, what hosts are told in ``move_orders``.
 """

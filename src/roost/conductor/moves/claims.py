@@ -2,8 +2,8 @@
 
 In one commit the move, a consumer of its own, takes over what the instance holds on the source, and the
 instance claims the target. So neither host gives the room away before the move has ended, and the writes of a
-conductor that was stopped are refused, as the instance is at another generation. See `roost.model.move` for
-the states, and `roost.conductor.cell_work` for how work is owned.
+conductor that was stopped are refused, as the instance is at another generation. See
+`roost.model.move_states` for the states, and `roost.conductor.cell_work` for how work is owned.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,19 +18,21 @@ from roost.ledger import Held, LedgerError
 from roost.model import record
 from roost.model.allocation import HandedClaim
 from roost.model.move import (
+    LIVE,
+    Move,
+    MovePlace,
+    spec_of_move,
+)
+from roost.model.move_states import (
     DISCARDING,
     DONE,
     FAILED_MOVE,
     FREEING,
-    LIVE,
     REQUESTED,
     RETRYING,
     RETURNING,
     SEEKING,
     UNDOING,
-    Move,
-    MovePlace,
-    spec_of_move,
 )
 from roost.model.reshape import followed, totals
 from roost.model.spec import Selection

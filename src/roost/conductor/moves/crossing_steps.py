@@ -12,6 +12,11 @@ from roost.conductor.moves.queue import MoveQueue
 from roost.model.crossings import CrossingStep, Half
 from roost.model.move import (
     ARRIVING,
+    Carried,
+    Move,
+    TargetFailure,
+)
+from roost.model.move_states import (
     CONTINUING,
     ENDED,
     ON_TARGET,
@@ -20,9 +25,6 @@ from roost.model.move import (
     RESUMING,
     REVERTING,
     SWITCHED,
-    Carried,
-    Move,
-    TargetFailure,
 )
 from roost.state.api_database.crossings import (
     Crossing,

@@ -13,7 +13,12 @@ from typing import NamedTuple
 from roost.conductor.backoff import Backoff
 from roost.model.departure import Departure
 from roost.model.instance import Requester
-from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
+from roost.model.move import (
+    DeathProof,
+    Move,
+    MoveKind,
+    MoveRefused,
+)
 from roost.process.context import Context
 from roost.state.cell_database.moves import begin_move
 

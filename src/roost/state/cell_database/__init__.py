@@ -97,7 +97,7 @@ there, at start and after every change. A message that is lost costs time, never
         those whose guest was built     → abandoned                  deletions.give_up_on_host
         destroyed                       → gone                       deletions.forget_destroyed
 
-An instance that moves stays ``active`` or ``stopped``; `roost.model.move` has the states of its move.
+An instance that moves stays ``active`` or ``stopped``; `roost.model.move_states` has the states of its move.
 
 A deletion leads to ``deleting`` from every state but ``deleting`` and ``destroyed``, and straight to
 ``destroyed`` for an instance without a host, unless a host has to remove what is kept of a shelved one.

@@ -13,6 +13,11 @@ from sqlalchemy.engine import Connection
 from roost.model.instance import DestroyOrder
 from roost.model.move import (
     ARRIVING,
+    Carried,
+    Move,
+    TargetFailure,
+)
+from roost.model.move_states import (
     CLEANING,
     CONTINUING,
     DISCARDING,
@@ -29,9 +34,6 @@ from roost.model.move import (
     STOPPED,
     STOPPING,
     SWITCHED,
-    Carried,
-    Move,
-    TargetFailure,
 )
 from roost.state.cell_database.arrivals import raise_fences, uuids_here
 from roost.state.cell_database.host_work import give_orders

@@ -15,15 +15,17 @@ from roost.model.departure import Departure
 from roost.model.instance import ACTIVE, IN_PLACE, UNSETTLED
 from roost.model.move import (
     ARRIVING,
+    Move,
+    awaited_host,
+    has_attachments,
+)
+from roost.model.move_states import (
     CLEANING,
     DONE,
     ENDED,
     FAILED_MOVE,
     SWITCHED,
     UNDER_WAY,
-    Move,
-    awaited_host,
-    has_attachments,
 )
 from roost.model.operator_word import Subject
 from roost.state.cell_database.host_work import FOR_HOSTS, idle_hosts

@@ -12,6 +12,12 @@ from sqlalchemy.engine import Connection
 
 from roost.model import record
 from roost.model.move import (
+    LEAVING,
+    Carried,
+    Move,
+    TargetFailure,
+)
+from roost.model.move_states import (
     AT_REST,
     CLEANING,
     CONTINUING,
@@ -19,7 +25,6 @@ from roost.model.move import (
     DONE,
     FREEING,
     GIVEN_UP,
-    LEAVING,
     OFF,
     ON_TARGET,
     ORDERED,
@@ -37,9 +42,6 @@ from roost.model.move import (
     STOPPING,
     SWITCHED,
     UNDER_WAY,
-    Carried,
-    Move,
-    TargetFailure,
 )
 from roost.model.record import Attempt
 from roost.state.cell_database.arrivals import raise_fences

@@ -26,6 +26,14 @@ from roost.model.instance import (
 )
 from roost.model.move import (
     ARRIVING,
+    LEAVING,
+    Move,
+    MovePlace,
+    MoveStep,
+    SessionStamp,
+    other_place,
+)
+from roost.model.move_states import (
     CLEANING,
     CONTINUING,
     DELETED,
@@ -34,7 +42,6 @@ from roost.model.move import (
     ENDED,
     FREEING,
     GOING,
-    LEAVING,
     OFF,
     ON_TARGET,
     RESTARTING,
@@ -48,13 +55,10 @@ from roost.model.move import (
     STOPPING,
     SWITCHED,
     UNDOING,
-    Move,
-    MovePlace,
-    MoveStep,
-    SessionStamp,
-    other_place,
 )
-from roost.model.move import STOPPED as AT_SOURCE_STOPPED
+from roost.model.move_states import (
+    STOPPED as AT_SOURCE_STOPPED,
+)
 from roost.model.record import Attempt
 from roost.model.spec import Selection
 from roost.model.text import clean_text

@@ -13,13 +13,18 @@ from roost.model import record
 from roost.model.instance import ACTIVE, POWERING_ON, AttemptKey, DestroyOrder
 from roost.model.move import (
     ARRIVING,
+    LEAVING,
+    Move,
+    MoveRefused,
+    TargetFailure,
+)
+from roost.model.move_states import (
     CANCELLING,
     CLEANING,
     CONTINUING,
     DISCARDING,
     FAILED_MOVE,
     LANDING,
-    LEAVING,
     OFF,
     ON_TARGET,
     REFUSED,
@@ -37,9 +42,6 @@ from roost.model.move import (
     SWITCHED,
     SWITCHING,
     UNCONFIRMED,
-    Move,
-    MoveRefused,
-    TargetFailure,
 )
 from roost.model.record import Attempt
 from roost.state.cell_database.history import enter_state

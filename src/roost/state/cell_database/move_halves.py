@@ -13,17 +13,19 @@ from sqlalchemy.engine import Connection
 from roost.model.instance import ACTIVE, MOVED, STOPPED, DestroyOrder, Instance
 from roost.model.move import (
     ARRIVING,
+    LEAVING,
+    Move,
+    at_place,
+    other_place,
+)
+from roost.model.move_states import (
     DELETED,
     GIVEN_UP,
-    LEAVING,
     OFF,
     RESUMING,
     STARTING,
     UNDER_WAY,
     UNDOING,
-    Move,
-    at_place,
-    other_place,
 )
 from roost.state.cell_database.building import keep_attempts
 from roost.state.cell_database.host_work import give_orders

@@ -25,13 +25,15 @@ from sqlalchemy.engine import Connection
 from roost.model.move import (
     ARRIVING,
     LEAVING,
+    Move,
+    MoveKind,
+)
+from roost.model.move_states import (
     LIMITED,
     ON_TARGET,
     REQUESTED,
     SEEKING,
     SENDING,
-    Move,
-    MoveKind,
 )
 from roost.process.options import OptionStruct, option
 from roost.state.cell_database.move_changes import give_owner

@@ -1,8 +1,8 @@
 """The work of hosts by moves: guests to build, to stop, to start again and to destroy.
 
-As with builds, the state of a move is the order: `roost.model.move.AT_SOURCE` and ``AT_TARGET`` say what each
-state wants of the two hosts. A source that is to destroy what it has left is up nevertheless: its room is
-still held by the move.
+As with builds, the state of a move is the order: `roost.model.move_states.AT_SOURCE` and ``AT_TARGET`` say
+what each state wants of the two hosts. A source that is to destroy what it has left is up nevertheless: its
+room is still held by the move.
 """
 
 from collections.abc import Collection, Iterable
@@ -14,18 +14,20 @@ from sqlalchemy.engine import Connection
 
 from roost.model.instance import ASSIGNED, Instance, OrderKind
 from roost.model.move import (
-    AT_SOURCE,
-    AT_TARGET,
-    GOING,
-    OFF,
-    STOPPING,
-    UNDER_WAY,
     Move,
     MovePlace,
     MoveWork,
     at_place,
     finds_disks,
     other_place,
+)
+from roost.model.move_states import (
+    AT_SOURCE,
+    AT_TARGET,
+    GOING,
+    OFF,
+    STOPPING,
+    UNDER_WAY,
 )
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, TARGET, is_here, move_of
 from roost.state.cell_database.rows import INSTANCES, instance_of

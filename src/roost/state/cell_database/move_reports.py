@@ -14,6 +14,12 @@ from roost.model import record
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
 from roost.model.move import (
     ARRIVING,
+    LEAVING,
+    LIVE,
+    Move,
+    MoveWork,
+)
+from roost.model.move_states import (
     AT_REST,
     AT_SOURCE,
     AT_TARGET,
@@ -25,8 +31,6 @@ from roost.model.move import (
     FREEING,
     GOING,
     LANDING,
-    LEAVING,
-    LIVE,
     OFF,
     ON_TARGET,
     ORDERED,
@@ -43,8 +47,6 @@ from roost.model.move import (
     SWITCHED,
     SWITCHING,
     UNCONFIRMED,
-    Move,
-    MoveWork,
 )
 from roost.model.record import BUILT, Attempt
 from roost.state.cell_database.move_changes import (

@@ -11,13 +11,17 @@ from sqlalchemy.engine import Connection
 
 from roost.model.instance import MOVING, NOT_MOVED
 from roost.model.move import (
+    LEAVING,
+    LIVE,
+    Move,
+    MovePlace,
+)
+from roost.model.move_states import (
     DISCARDING,
     ENDED,
     FAILED_MOVE,
     FOR_CONDUCTORS,
     FREEING,
-    LEAVING,
-    LIVE,
     ORDERED,
     PREPARING,
     RECEIVING,
@@ -27,8 +31,6 @@ from roost.model.move import (
     SENDING,
     STOPPED,
     STOPPING,
-    Move,
-    MovePlace,
 )
 from roost.model.spec import Selection
 from roost.state.cell_database.move_changes import (

@@ -1,7 +1,8 @@
 """Moves of instances: read, and begun, confirmed and reverted by the words of operators.
 
 An instance's column ``move`` is the lock: it is set when a move begins, and empty again when the move ends.
-See `roost.model.move` for the states. `move_work` has the work of conductors, `move_reports` that of hosts.
+See `roost.model.move_states` for the states. `move_work` has the work of conductors, `move_reports` that of
+hosts.
 """
 
 from typing import Any
@@ -27,13 +28,23 @@ from roost.model.instance import (
     Requester,
 )
 from roost.model.move import (
+    LIVE,
+    DeathProof,
+    Move,
+    MoveKind,
+    MovePlace,
+    MoveRefused,
+    MoveStep,
+    awaited_host,
+    has_attachments,
+)
+from roost.model.move_states import (
     AT_REST,
     CLEANING,
     DISCARDING,
     DONE,
     ENDED,
     FREEING,
-    LIVE,
     OFF,
     REQUESTED,
     RESTARTING,
@@ -44,14 +55,6 @@ from roost.model.move import (
     RUNS,
     SWITCHED,
     UNDOING,
-    DeathProof,
-    Move,
-    MoveKind,
-    MovePlace,
-    MoveRefused,
-    MoveStep,
-    awaited_host,
-    has_attachments,
 )
 from roost.model.request import RequestGroup
 from roost.model.service_version import ATTACHED_MOVES, ATTACHMENTS

@@ -33,18 +33,20 @@ from roost.model.instance import (
 from roost.model.move import (
     ARRIVING,
     BY_OPERATOR,
-    ENDED,
     LEAVING,
+    DeathProof,
+    MoveRefused,
+    ProofKind,
+    SessionStamp,
+)
+from roost.model.move_states import (
+    ENDED,
     LIMITED,
     REQUESTED,
     SEEKING,
     SENDING,
     WAITS_FOR_SOURCE,
     WAITS_FOR_TARGET,
-    DeathProof,
-    MoveRefused,
-    ProofKind,
-    SessionStamp,
 )
 from roost.model.text import clean_text
 from roost.state.cell_database.host_fences import ToldFence, read_fences
