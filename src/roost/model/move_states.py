@@ -37,12 +37,15 @@
     switched                                      reverting   a revert was asked for
     reverting                                     resuming    the target has stopped its guest
     switched, reverting, continuing               resuming    the target was given up
+    reverting                                     resuming    the target is dead
     resuming                                      undoing     the source runs, the instance's row is its again
     undoing                                       discarding  the claims of instance and move are exchanged
     discarding                                    freeing     the target has destroyed its guest
     reverting, resuming                           continuing  the revert failed; the target starts again
-    continuing                                    switched
-    cleaning, discarding                          freeing     the host was given up
+    resuming                                      continuing  the source was given up, or is dead
+    continuing                                    switched    the target has started its guest, or is dead
+    cleaning, discarding                          freeing     the host was given up, or is silent while
+                                                              that of the instance is dead
     resuming                                      discarding  the instance runs in the source's cell again
     discarding                                    reverted    as freeing, in another cell than the source's
     any                                           deleted     the instance was deleted, or given up
