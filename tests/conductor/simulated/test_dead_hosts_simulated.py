@@ -11,6 +11,7 @@ from roost.model.instance import ACTIVE, LOST, STARTING
 from roost.model.move_states import (
     CLEANING,
     CONTINUING,
+    DISCARDING,
     DONE,
     RESUMING,
     REVERTED,
@@ -20,6 +21,7 @@ from roost.model.move_states import (
 from roost.model.move_states import (
     STARTING as TARGET_STARTING,
 )
+from roost.model.spec import Flavor
 from roost.state.cell_database import building, move_ends
 from roost.state.cell_database.history import read_history
 from support.simulation.agents import DriverService
@@ -27,6 +29,7 @@ from support.simulation.network import BrokenPromise
 from support.simulation.process import CELL
 from support.simulation.scripted import NONE, Scripted, found
 
+BIG = Flavor("big", 2, 1024)
 ONE = "instance0"
 FENCE = Fence(60.0, 20.0, guarded=True)
 AWAY = 500.0
@@ -224,3 +227,20 @@ def test_an_evacuated_instance_is_evacuated_again_while_its_first_host_is_away()
         cloud.wait(3 * AWAY)
         cloud.finish()
         assert all(ONE not in cloud.guests.hosts[host].stopped for host in (first, second))
+
+
+@pytest.mark.parametrize("word", ["confirm", "revert"])
+def test_a_host_that_dies_as_it_tidies_up_after_a_resize_in_place_is_evacuated(word):
+    with Cloud(vcpus=4) as cloud:
+        host = cloud.begin()
+        move = cloud.migrate(ONE, in_place=True, to_host=host, flavor=BIG, confirms=False)
+        cloud.wait_for_move(move, SWITCHED)
+        getattr(cloud, word)(move)
+        cloud.wait_for_move(move, CLEANING if word == "confirm" else DISCARDING)
+        cloud.cut_off(host)
+        cloud.wait_until(lambda: cloud.row(ONE).host != host)
+        cloud.wait_for(ONE, ACTIVE)
+        assert cloud.is_alone_at(cloud.row(ONE).host)
+        assert cloud.row(ONE).flavor == ("big" if word == "confirm" else "small")
+        cloud.wait(AWAY)
+        cloud.finish()

@@ -348,7 +348,7 @@ def _end_at_dead_source(connection: Connection, instance: Instance, proof: Death
     elif row.state == RESTARTING:
         _note_death(connection, instance, proof, at)
         enter(connection, move, RETURNING, at, reason=reason)
-    elif row.state in (CLEANING, DISCARDING) and (other := awaited_host(move)) not in (None, instance.host):
+    elif row.state in (CLEANING, DISCARDING) and (other := awaited_host(move)) is not None:
         # Its order to destroy outlives the move, which may else lock the instance for ever.
         stamp = stamp_of(connection, other)
         if stamp is None or stamp.holder == VACANT:
