@@ -24,16 +24,12 @@ from roost.agent.protocol.types import (
     StartGuest,
     StopGuest,
 )
+from roost.conductor.agent_endpoint.destructions import Destruction, read_destructions
 from roost.model.instance import (
-    ABANDONED,
     ASSIGNED,
     AT_HOST,
     DELETING,
-    DESTROYED,
-    ERROR,
-    FAILED,
     SHELVING,
-    STARTING,
     BuildResult,
     DestroyOrder,
     Instance,
@@ -44,13 +40,9 @@ from roost.model.move import (
     has_attachments,
     version_for_move,
 )
-from roost.model.move_states import (
-    SOURCE_KEPT,
-)
 from roost.model.service_version import IN_PLACE_RESIZES, LIVE, MOVES, POWER, SHELVES
 from roost.model.text import error_text
 from roost.process.context import Context
-from roost.state.cell_database.arrivals import find_deleted
 from roost.state.cell_database.building import ReportResults
 from roost.state.cell_database.host_work import FOR_HOSTS, HostWork, orders_topic
 from roost.state.cell_database.move_orders import KEYS, MoveKey, move_key, read_move_work
@@ -129,23 +121,11 @@ class HostOrders:
         ]
         new = [each for each in work.orders if ("destroy", each.instance, each.attempt) not in known]
         if new:
-            uuids = tuple(each.instance for each in new)
-            gone = await self._context.read(self._database, find_deleted(uuids))
-            released = await self._context.read(self._database, ports_released(uuids))
-            if version < SHELVES.since:
-                released = {uuid: "none" if of == "unbound" else of for uuid, of in released.items()}
-            kept = await self._context.read(self._database, attempts_kept(tuple(new)))
-            ending = await self._context.read(self._database, hosts_of_deleted(uuids))
+            found = await self._context.read(self._database, read_destructions(tuple(new)))
             orders += [
-                Destroy(
-                    each.instance,
-                    each.attempt,
-                    each.instance in gone or ending.get(each.instance) == each.host,
-                    released.get(each.instance, "host"),
-                    kept.get(each),
-                )
+                _destroy_by_order(each, found[each], version)
                 for each in new
-                if each not in kept or version >= IN_PLACE_RESIZES.since
+                if found[each].beside is None or version >= IN_PLACE_RESIZES.since
             ]
         orders += [self._order_of(each, version) for each in work.moves]
         return tuple(order for order in orders if (order.kind, *order.key) not in known)
@@ -203,6 +183,13 @@ class HostOrders:
             # While much is written, one look finds the work of many writes.
             took = self._context.monotonic() - began
             await self._context.sleep(min(LOOK_PAUSE * took, alone))
+
+
+def _destroy_by_order(order: DestroyOrder, found: Destruction, version: int) -> Destroy:
+    """Return an order to destroy of an agent of a version."""
+    unknown = found.released == "unbound" and version < SHELVES.since
+    released: PortsReleased = "none" if unknown else found.released
+    return Destroy(order.instance, order.attempt, found.deletes, released, found.beside)
 
 
 def _destroy_order(instance: Instance, version: int, keeps: int | None) -> Destroy:
@@ -293,69 +280,6 @@ def read_instances_with_work(connection: Connection, uuids: tuple[str, ...]) -> 
 
 
 @short_read
-def ports_released(connection: Connection, uuids: tuple[str, ...]) -> dict[str, PortsReleased]:
-    """Return the ports that instances lose with a guest that is not theirs any more.
-
-    An instance that is still being built has its next attempt bind them. One that is gone is left out.
-    """
-    return {
-        row.uuid: _released(row.state, row.shelf is not None)
-        for some in in_batches(uuids)
-        for row in connection.execute(_STATES, {"uuids": some})
-    }
-
-
-def _released(state: str, is_shelved: bool) -> PortsReleased:
-    if is_shelved and state not in (DELETING, DESTROYED):
-        return "unbound"
-    return "all" if state in _ENDING else "host" if state in _BUILT else "none"
-
-
-@short_read
-def hosts_of_deleted(connection: Connection, uuids: tuple[str, ...]) -> dict[str, str]:
-    """Return the hosts of some instances that are being deleted; others are left out.
-
-    Of two attempts on such a host the later one is destroyed last, and the disks end with it.
-    """
-    return {
-        row.uuid: row.host
-        for some in in_batches(uuids)
-        for row in connection.execute(_STATES, {"uuids": some})
-        if row.state == DELETING
-    }
-
-
-@short_read
-def attempts_kept(connection: Connection, given: tuple[DestroyOrder, ...]) -> dict[DestroyOrder, int]:
-    """Return the attempts on the same hosts that orders to destroy leave alone.
-
-    Orders of hosts that have none are left out.
-    """
-    found = {}
-    for row in (
-        row
-        for some in in_batches({each.instance for each in given})
-        for query in (_KEPT_BY_INSTANCES, _KEPT_BY_MOVES)
-        for row in connection.execute(query, {"uuids": some})
-    ):
-        for each in given:
-            if (each.instance, each.host) == (row[0], row[1]) and each.attempt != row[2]:
-                found[each] = row[2]
-    return found
-
-
-_KEPT_BY_INSTANCES = sa.select(instances.c.uuid, instances.c.host, instances.c.attempt).where(
-    one_of(instances.c.uuid, "uuids"), instances.c.state.not_in((DELETING, ERROR))
-)
-_KEPT_BY_MOVES = sa.select(moves.c.instance_uuid, moves.c.source_host, moves.c.source_attempt).where(
-    one_of(moves.c.instance_uuid, "uuids"),
-    # The host of the instance may have been tried before another one.
-    moves.c.in_place.is_(sa.true()),
-    one_of_constants(moves.c.state, SOURCE_KEPT),
-)
-
-
-@short_read
 def last_attempts(connection: Connection, uuids: tuple[str, ...]) -> dict[str, int]:
     """Return the last attempt of each of some instances, which none but their own hosts may still make.
 
@@ -379,12 +303,6 @@ _MOVED_ATTEMPTS = (
     .where(one_of(moves.c.instance_uuid, "uuids"))
     .group_by(moves.c.instance_uuid)
 )
-_STATES = sa.select(instances.c.uuid, instances.c.state, instances.c.shelf, instances.c.host).where(
-    one_of(instances.c.uuid, "uuids")
-)
-_BUILT = (ASSIGNED, STARTING, FAILED)
-_ENDING = (ABANDONED, ERROR, DELETING, DESTROYED)
-
 _ORDER = "order"
 """In place of a state: an order to destroy a guest of which the cell has no instance any more."""
 
