@@ -23,7 +23,8 @@ Requests and instances
     instance           instances, build requests, build results, faults
     departure          an instance that is to leave its host
     fence              fences of agents, and the silence after which they count
-    move               moves of instances, and the table of their states
+    move               moves of instances
+    move_states        the states of moves, and the table of how each is left
     crossings          moves to other cells: how the two halves go on together
 
 Records and explanations

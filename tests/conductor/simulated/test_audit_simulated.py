@@ -12,6 +12,8 @@ from roost.conductor.audit.findings import (
     CLAIM_AGAIN,
     DESTROY_GUEST,
     DRY_RUN,
+    END_INSTANCE,
+    FOLLOW_GUEST,
     FREE_CLAIM,
     MAP_AGAIN,
     UNKNOWN_GUEST,
@@ -24,6 +26,7 @@ from roost.conductor.comparison import (
     WRONG_CELL,
     WRONG_HOST,
 )
+from roost.model import move_states
 from roost.model.instance import ACTIVE, Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import CannotAllocate
@@ -39,8 +42,9 @@ from roost.state.api_database.audit import (
 from roost.state.api_database.mappings import find_mappings
 from roost.state.api_database.tables import instance_mappings
 from roost.state.cell_database.building import ended_attempts_of
+from roost.state.cell_database.host_admission import accept_held_host, read_held_hosts
 from roost.state.cell_database.rows import selection_text
-from roost.state.cell_database.tables import instances
+from roost.state.cell_database.tables import fences, instances, moves
 from support.clouds import spec
 from support.simulation.cloud_world import CloudWorld
 from support.simulation.kinds import CLOUD_KINDS
@@ -340,6 +344,94 @@ def lose(cloud: Scripted, database: str, table: sa.Table, column: str) -> None:
 
 def findings_of(cloud: Scripted) -> set[tuple[str, str | None]]:
     return {(each.kind, each.action) for _, each in cloud.read("api", read_findings(0, 10))}
+
+
+def rows_of(cloud: Scripted, cell: str) -> dict[str, object]:
+    """The row of the instance, as a backup of its cell has it."""
+    one = sa.select(instances).where(instances.c.uuid == ONE)
+    return cloud.read(f"cell/{cell}", lambda connection: dict(connection.execute(one).one()._asdict()))
+
+
+def take_back(cloud: Scripted, cell: str, row: dict[str, object]) -> None:
+    """A cell is taken back to when it had this row, and no move. Its processes are restarted."""
+
+    def restore(connection: Connection) -> None:
+        for table, column in ((instances, "uuid"), (moves, "instance_uuid"), (fences, "instance_uuid")):
+            connection.execute(sa.delete(table).where(table.c[column] == ONE))
+        connection.execute(sa.insert(instances), row)
+
+    of_cell = [each for each in cloud.processes if each.name.startswith(f"{cell}-")]
+    for process in of_cell:
+        process.crash()
+    cloud.network.databases[f"cell/{cell}"].run(restore, True)
+    for process in of_cell:
+        process.start()
+
+
+def accept_held(cloud: Scripted, cell: str) -> list[str]:
+    """An operator looks at the hosts whose agents wait for him, and accepts them; returns their names."""
+    held = sorted(cloud.read(f"cell/{cell}", read_held_hosts()))
+    for host in held:
+        cloud.network.databases[f"cell/{cell}"].run(accept_held_host(host), True)
+    return held
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_instance_of_a_cell_that_was_taken_back_is_where_its_guest_has_moved_meanwhile(seed: int) -> None:
+    with Audited(seed=seed, hosts=6) as cloud:
+        before = active(cloud)
+        cell = before.selection.cell
+        row = rows_of(cloud, cell)
+        cloud.wait_for_move(cloud.migrate(ONE), move_states.DONE)
+        moved = cloud.row(ONE)
+        take_back(cloud, cell, row)
+        cloud.wait_for_rounds(2)
+        assert not repairs_of(cloud)
+        assert accept_held(cloud, cell) == [moved.host]
+        cloud.wait_for_rounds(2)
+        assert repairs_of(cloud) == [(UNKNOWN_GUEST, FOLLOW_GUEST, DONE)]
+        after = cloud.row(ONE)
+        assert (after.state, after.host, after.node, after.attempt) == (ACTIVE, moved.host, moved.node, 2)
+        assert after.selection.allocations == moved.selection.allocations
+        assert after.selection.generation == cloud.placement.held(ONE).consumer.generation
+        assert cloud.guests.running(ONE) == [(moved.host, 2)]
+        # It goes on as any other.
+        cloud.wait_for_move(cloud.migrate(ONE), move_states.DONE)
+        assert cloud.row(ONE).attempt == 3
+        cloud.delete(ONE)
+        cloud.finish()
+
+
+def test_a_guest_in_a_cell_that_was_taken_back_is_left_to_an_operator_without_its_claim() -> None:
+    with Audited(hosts=6) as cloud:
+        before = active(cloud)
+        row = rows_of(cloud, before.selection.cell)
+        cloud.wait_for_move(cloud.migrate(ONE), move_states.DONE)
+        take_back(cloud, before.selection.cell, row)
+        cloud.placement.free((ONE,))
+        cloud.wait_for_rounds(1)
+        accept_held(cloud, before.selection.cell)
+        cloud.wait_for_rounds(3)
+        assert not repairs_of(cloud)
+        assert (UNKNOWN_GUEST, None) in findings_of(cloud)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_instance_that_was_deleted_is_deleted_again_from_a_cell_that_was_taken_back(
+    seed: int,
+) -> None:
+    with Audited(seed=seed) as cloud:
+        before = active(cloud)
+        row = rows_of(cloud, before.selection.cell)
+        cloud.delete(ONE)
+        while cloud.row(ONE) is not None:
+            cloud.wait(1.0)
+        cloud.wait(60.0)
+        take_back(cloud, before.selection.cell, row)
+        cloud.wait_for_rounds(4)
+        assert (UNMAPPED_INSTANCE, END_INSTANCE, DONE) in repairs_of(cloud)
+        assert cloud.row(ONE) is None
+        cloud.finish()
 
 
 def test_a_claim_stays_while_the_guest_of_a_row_that_was_lost_may_run() -> None:

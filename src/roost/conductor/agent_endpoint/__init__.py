@@ -7,7 +7,7 @@ endpoint           answers the questions of agents
 sessions           the sessions of agents: at most one agent speaks for a host
 transactions       the transactions in the cell's database: polls, confirmations of builds, tokens
 host_orders        orders that hosts do not know yet, and polls that wait for them
-destructions       what hosts are to destroy beside the guest of an attempt
+destructions       the extent of orders to destroy: disks, ports, the attempt that stays
 refusals           nodes that a host may not report, and refusals for agents and operators
 endpoint_context   the context of an endpoint: a process with a relay to placement and the owners of names
 name_owners        the check of the names of nodes that hosts report

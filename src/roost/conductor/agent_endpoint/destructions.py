@@ -1,4 +1,4 @@
-"""What hosts are to destroy, beside the guest of an attempt: disks, ports, and what they leave alone."""
+"""The extent of orders to destroy: disks and ports that go with a guest, and the attempt that stays."""
 
 import msgspec
 import sqlalchemy as sa
@@ -22,7 +22,7 @@ from roost.storage import in_batches, one_of, one_of_constants, short_read
 
 
 class Destruction(msgspec.Struct, frozen=True):
-    """What a host destroys by an order, beside the guest.
+    """The extent of an order to destroy.
 
     ``deletes``: its disks too, as the instance is deleted. ``released``: the ports that the instance loses
     with a guest that is not its own any more. ``beside``: another attempt on the host, which is left alone.

@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.conductor.audit.findings import UNKNOWN_GUEST, NodeSign, Observed
+from roost.conductor.audit.findings import UNKNOWN_GUEST, ClaimedNode, NodeSign, Observed
 from roost.conductor.comparison import LEAKED_CLAIM, ApiState, CellState, judge
 from roost.conductor.context import PlacementContext
 from roost.ledger import Held
@@ -205,6 +205,7 @@ async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping
                 guests=guests,
                 is_whole=not unread,
                 unfilled=tuple(sorted(_built_on(rows.values()) - roots.keys())),
+                claimed_on=_claimed_on(held, state, signs),
             )
         )
     return Look(observed, signs, unread)
@@ -248,6 +249,13 @@ async def _sharing(
 
 def _providers(claims: Iterable[Held]) -> set[str]:
     return {provider for held in claims for provider in held.allocations}
+
+
+def _claimed_on(held: Held | None, state: ApiState, signs: Mapping[str, NodeSign]) -> ClaimedNode | None:
+    """Return the node whose tree has all that a consumer holds."""
+    nodes = {state.roots.get(each, each) for each in ({} if held is None else held.allocations)}
+    node = nodes.pop() if len(nodes) == 1 else ""
+    return ClaimedNode(node, signs[node].host, signs[node].cell) if node in signs else None
 
 
 def _built_on(rows: Iterable[Instance]) -> set[str]:

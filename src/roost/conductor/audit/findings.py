@@ -1,7 +1,8 @@
 """The observed differences of instances, and the repair of each: pure, without I/O."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,7 +16,8 @@ from roost.conductor.comparison import (
     WRONG_HOST,
 )
 from roost.ledger import Held
-from roost.model.instance import IN_PLACE, Instance
+from roost.model.allocation import Allocations
+from roost.model.instance import IN_PLACE, LOST, Instance
 from roost.model.move import (
     Move,
 )
@@ -34,6 +36,10 @@ DESTROY_GUEST = "destroy-guest"
 """Order the host to destroy the guest."""
 MAP_AGAIN = "map-again"
 """Write the mapping to the one cell that has the instance."""
+FOLLOW_GUEST = "follow-guest"
+"""Put the instance on the host that has its guest and its claim."""
+END_INSTANCE = "end-instance"
+"""Delete the instance from its cell, as its user has."""
 
 DRY_RUN = -1
 """In place of the number of permitted repairs: the round makes no repair, not even few."""
@@ -51,13 +57,22 @@ EXPECTED: Mapping[str, str] = {
 """The state that should be, in words, by the kind of the finding."""
 
 
+class ClaimedNode(NamedTuple):
+    """The node whose tree has all that a consumer holds, its host and its cell."""
+
+    node: str
+    host: str
+    cell: str
+
+
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """A difference that one look saw, with all that was read of its instance.
 
     ``nodes``: the root providers of the hosts concerned. ``rows``: by cell. ``is_past``: it was an instance
     of these conductors, and its end is known. ``guests``: by cell, guests on hosts that the cell does not
     know. ``move``: the move, if it is one and no instance. ``is_whole``: all cells could be read.
-    ``unfilled``: the providers that it was built on and that placement does not have.
+    ``unfilled``: the providers that it was built on and that placement does not have. ``claimed_on``: None if
+    it holds nothing, or from several nodes, or from one that is in no cell.
     """
 
     kind: str
@@ -72,6 +87,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     move: Move | None = None
     is_whole: bool = True
     unfilled: tuple[str, ...] = ()
+    claimed_on: ClaimedNode | None = None
 
     @property
     def is_own(self) -> bool:
@@ -131,12 +147,17 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
         """The repair; None if none is certain, so that an operator has to look."""
         if self.kind == LEAKED_CLAIM and self._has_no_guest:
             return FREE_CLAIM
-        if self.kind in (MISSING_CLAIM, WRONG_HOST) and self.present is not None:
+        # A guest of which the cell has not heard may be the right one, where the claim is.
+        if self.kind in (MISSING_CLAIM, WRONG_HOST) and self.present is not None and not self.guests:
             return CLAIM_AGAIN
+        if self.kind == UNMAPPED_INSTANCE and self._is_deleted:
+            return END_INSTANCE
         if self.kind in (UNMAPPED_INSTANCE, WRONG_CELL) and self._is_in_one_cell:
             return MAP_AGAIN
         if self.kind == UNKNOWN_GUEST and all(self._is_over(cell, each) for cell, each in self.strays):
             return DESTROY_GUEST
+        if self.kind == UNKNOWN_GUEST and self.followed is not None:
+            return FOLLOW_GUEST
         return None
 
     @property
@@ -171,6 +192,34 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
         return row.state in IN_PLACE and is_claimed and not self.mapping.deleted
 
     @property
+    def _is_deleted(self) -> bool:
+        """True if the one cell that has the instance was taken back to before its deletion.
+
+        Its mapping is removed after its row, so what is past and has a row again has no mapping.
+        """
+        return self.is_past and self.is_whole and self.mapping is None and len(self.rows) == 1
+
+    @property
+    def followed(self) -> UnknownGuest | None:
+        """The guest that the row of a lost instance follows: its cell was taken back to before a move.
+
+        It is the only unknown one, of an attempt that the cell has not made yet, and its host has what the
+        instance holds, which is as much as it was built with. None if that is not so, or if what serves
+        which request group cannot be known.
+        """
+        if self.mapping is None or self.mapping.deleted or len(self.rows) != 1 or len(self.strays) != 1:
+            return None
+        [(cell, row)] = self.rows.items()
+        [(of, guest)] = self.strays
+        built, place = row.selection, self.claimed_on
+        if built is None or place is None or self.held is None or row.state != LOST or row.move is not None:
+            return None
+        is_there = of == cell == self.mapping.cell == place.cell and guest.host == place.host
+        is_plain = built.mappings.keys() <= {""} and built.assignment is None
+        is_same = amounts_of(self.held.allocations) == amounts_of(built.allocations)
+        return guest if is_there and is_plain and is_same and guest.attempt > row.attempt else None
+
+    @property
     def strays(self) -> list[tuple[str, UnknownGuest]]:
         """The unknown guests, each with its cell."""
         return [(cell, each) for cell, guests in sorted(self.guests.items()) for each in guests]
@@ -187,6 +236,14 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     def same_as(self, other: "Observed") -> bool:
         """Return whether another look saw the same, and nothing has changed in between."""
         return self.kind == other.kind and self.instance == other.instance and self.proof == other.proof
+
+
+def amounts_of(allocations: Allocations) -> Counter[str]:
+    """Return the amounts of allocations by resource class, of all providers."""
+    amounts: Counter[str] = Counter()
+    for held in allocations.values():
+        amounts.update(held)
+    return amounts
 
 
 class NodeSign(msgspec.Struct, frozen=True):

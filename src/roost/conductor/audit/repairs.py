@@ -12,12 +12,15 @@ from sqlalchemy.engine import Connection
 from roost.conductor.audit.findings import (
     CLAIM_AGAIN,
     DESTROY_GUEST,
+    END_INSTANCE,
+    FOLLOW_GUEST,
     FREE_CLAIM,
     MAP_AGAIN,
     Observed,
 )
 from roost.conductor.context import PlacementContext
 from roost.model.instance import DestroyOrder, Instance
+from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.process.context import Routine
@@ -28,6 +31,8 @@ from roost.state.api_database.mappings import InstanceMapping
 from roost.state.api_database.past import find_past
 from roost.state.api_database.tables import API, instance_mappings
 from roost.state.cell_database.building import note_claimed_again
+from roost.state.cell_database.deletions import DeleteInstances
+from roost.state.cell_database.found_guests import follow_guest
 from roost.state.cell_database.host_work import give_orders
 from roost.storage import insert_missing, transaction
 
@@ -108,11 +113,37 @@ async def _map_again(context: PlacementContext, observed: Observed) -> str | Non
     return None if is_written else "the mapping has changed since"
 
 
+async def _follow_guest(context: PlacementContext, observed: Observed) -> str | None:
+    guest, place, held = observed.followed, observed.claimed_on, observed.held
+    assert guest is not None and place is not None and held is not None
+    [row] = observed.rows.values()
+    selection = Selection(
+        host=place.host,
+        node=place.node,
+        cell=place.cell,
+        allocations=held.allocations,
+        mappings={"": sorted(held.allocations)},
+        weight=0.0,
+        generation=held.consumer.generation,
+    )
+    follow = follow_guest(guest=guest, selection=selection, before=row.attempt, at=context.clock())
+    return None if await context.write(f"cell/{place.cell}", follow) else "the instance has changed since"
+
+
+async def _end_instance(context: PlacementContext, observed: Observed) -> str | None:
+    [(cell, row)] = observed.rows.items()
+    deleted = await context.write(f"cell/{cell}", DeleteInstances((row.uuid,), context.clock(), cell))
+    context.record((), deleted.ended)
+    return None
+
+
 _REPAIRS: Mapping[str, Callable[[PlacementContext, Observed], Routine[str | None]]] = {
     FREE_CLAIM: _free_claim,
     CLAIM_AGAIN: _claim_again,
     DESTROY_GUEST: _destroy_guest,
     MAP_AGAIN: _map_again,
+    FOLLOW_GUEST: _follow_guest,
+    END_INSTANCE: _end_instance,
 }
 
 

@@ -17,6 +17,7 @@ The transactions of the database (`roost.storage.transactions`). The life of an 
     rebuilds        guests that are made anew on their hosts
     shelves         instances that are shelved, and unshelved on another host
     guests          guests that hosts report, compared with their instances
+    found_guests    guests that run elsewhere in their cell than it says
     reshapes        rows of instances that follow a reshape of their provider tree
     moves           moves: read, and begun, confirmed and reverted by the words of operators
     move_work       the work of conductors on moves
@@ -72,6 +73,7 @@ there, at start and after every change. A message that is lost costs time, never
         failed                          → abandoned                  conductor_work.abandon_instance
         abandoned                       → error                      conductor_work.put_in_error
         active, lost                    → lost, active               guests.GuestsReported
+        lost                            → active                     found_guests.follow_guest
         active, powering-on             → powering-off               power.switch_power
         stopped, lost, powering-off     → powering-on                power.switch_power
         powering-off                    → stopped, active            power.report_power
