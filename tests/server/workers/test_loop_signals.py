@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import uvloop
 
-from roost.server.workers.loop_signals import call_on_signals, sent_once_more
+from roost.server.workers.loop_signals import call_on_signals
 from support.waiting import patience
 
 LOOPS = pytest.mark.parametrize("make", [asyncio.new_event_loop, uvloop.new_event_loop])
@@ -64,7 +64,7 @@ def test_a_function_is_called_on_a_signal_that_comes_between_two_runs_of_the_loo
 def test_the_servers_handler_is_told_of_a_signal_that_comes_between_two_runs_of_the_loop(make) -> None:
     def install(loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> None:
         loop.add_signal_handler(signal.SIGTERM, tell)
-        call_on_signals((signal.SIGTERM,), sent_once_more(signal.SIGTERM))
+        call_on_signals((signal.SIGTERM,))
 
     assert told_between_two_runs(make, signal.SIGTERM, install, patience(30))
 

@@ -10,32 +10,19 @@ def call_on_signals(numbers: Sequence[signal.Signals], *callbacks: Callable[[], 
     """Call functions in the running event loop on some signals, in place of what was called on them before.
 
     The server runs its loop once for the start and once to serve. Handlers that are added to the loop itself
-    are not told of a signal in between, when the parent knows already that the worker can serve.
+    are not told of a signal in between, when the parent knows already that the worker can serve. So it is
+    sent once more as soon as the loop runs again.
     """
     loop = asyncio.get_running_loop()
 
-    def handle(*_: object) -> None:
+    def handle(number: int, _: object) -> None:
         if loop.is_closed():
+            return
+        if not loop.is_running():
+            loop.call_soon_threadsafe(os.kill, os.getpid(), number)
             return
         for callback in callbacks:
             loop.call_soon_threadsafe(callback)
 
     for number in numbers:
         signal.signal(number, handle)
-
-
-def sent_once_more(number: signal.Signals) -> Callable[[], None]:
-    """Return a function that sends this process a signal at its first call.
-
-    Called in the event loop, it has handlers that are added to the loop itself told of a signal of which
-    they may have heard nothing.
-    """
-    sent = False
-
-    def send() -> None:
-        nonlocal sent
-        if not sent:
-            sent = True
-            os.kill(os.getpid(), number)
-
-    return send

@@ -22,7 +22,7 @@ from roost.process.tracing import TracingOptions
 from roost.server.workers.beats import Beats, WatchedApplication
 from roost.server.workers.database_wait import DatabaseWait, open_when_there, tell_away
 from roost.server.workers.granian import WorkerServer
-from roost.server.workers.loop_signals import call_on_signals, sent_once_more
+from roost.server.workers.loop_signals import call_on_signals
 from roost.server.workers.retirement import Retiring
 from roost.server.workers.supervision import SupervisionRules
 from roost.server.workers.supervision_events import Cause
@@ -200,8 +200,6 @@ def _at_termination(*callbacks: Callable[[], object]) -> None:
 
     The server waits for open connections before it ends the lifespan, so streams, and requests that wait for
     a database that hangs, must end earlier. The server's own handlers still run: the event loop learns of
-    signals through a file descriptor, independent of the handler that is set here, and of one that came while
-    it did not run when that is sent once more.
+    signals through a file descriptor, independent of the handler that is set here.
     """
-    for number in (signal.SIGTERM, signal.SIGINT):
-        call_on_signals((number,), sent_once_more(number), *callbacks)
+    call_on_signals((signal.SIGTERM, signal.SIGINT), *callbacks)
