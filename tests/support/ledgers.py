@@ -26,15 +26,21 @@ from roost.storage.engine import reading_engine
 from support.databases import Place
 from support.fleets import snapshot
 from support.upgrading import upgrade_empty
+from support.waiting import LIMIT_SECONDS, patience
 
 
 @asynccontextmanager
 async def opened(
     place: Path | Place, count: int = 1, limits: CommitLimits = DEFAULT_LIMITS
 ) -> AsyncIterator[list[Ledger]]:
-    """So many ledgers, each with a database of its own, on one SQLite file or other place."""
+    """So many ledgers, each with a database of its own, on one SQLite file or other place.
+
+    Writers of a file wait for each other for longer than users would: one sync takes seconds on a disk to
+    which other tests have just written the files of their servers.
+    """
     place = _place(place)
-    databases = [Database(place.at(number)) for number in range(count)]
+    seconds = patience(LIMIT_SECONDS) if place.at(0).startswith("sqlite") else ANSWER_SECONDS
+    databases = [Database(place.at(number), answer_seconds=seconds) for number in range(count)]
     upgrade_empty(SCHEMA, databases[0])
     ledgers = [await Ledger.open(database, limits=limits) for database in databases]
     try:
