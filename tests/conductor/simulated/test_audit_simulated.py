@@ -346,7 +346,7 @@ def findings_of(cloud: Scripted) -> set[tuple[str, str | None]]:
     return {(each.kind, each.action) for _, each in cloud.read("api", read_findings(0, 10))}
 
 
-def rows_of(cloud: Scripted, cell: str) -> dict[str, object]:
+def row_of(cloud: Scripted, cell: str) -> dict[str, object]:
     """The row of the instance, as a backup of its cell has it."""
     one = sa.select(instances).where(instances.c.uuid == ONE)
     return cloud.read(f"cell/{cell}", lambda connection: dict(connection.execute(one).one()._asdict()))
@@ -381,7 +381,7 @@ def test_an_instance_of_a_cell_that_was_taken_back_is_where_its_guest_has_moved_
     with Audited(seed=seed, hosts=6) as cloud:
         before = active(cloud)
         cell = before.selection.cell
-        row = rows_of(cloud, cell)
+        row = row_of(cloud, cell)
         cloud.wait_for_move(cloud.migrate(ONE), move_states.DONE)
         moved = cloud.row(ONE)
         take_back(cloud, cell, row)
@@ -405,7 +405,7 @@ def test_an_instance_of_a_cell_that_was_taken_back_is_where_its_guest_has_moved_
 def test_a_guest_in_a_cell_that_was_taken_back_is_left_to_an_operator_without_its_claim() -> None:
     with Audited(hosts=6) as cloud:
         before = active(cloud)
-        row = rows_of(cloud, before.selection.cell)
+        row = row_of(cloud, before.selection.cell)
         cloud.wait_for_move(cloud.migrate(ONE), move_states.DONE)
         take_back(cloud, before.selection.cell, row)
         cloud.placement.free((ONE,))
@@ -422,7 +422,7 @@ def test_an_instance_that_was_deleted_is_deleted_again_from_a_cell_that_was_take
 ) -> None:
     with Audited(seed=seed) as cloud:
         before = active(cloud)
-        row = rows_of(cloud, before.selection.cell)
+        row = row_of(cloud, before.selection.cell)
         cloud.delete(ONE)
         while cloud.row(ONE) is not None:
             cloud.wait(1.0)
@@ -438,8 +438,7 @@ def test_a_claim_stays_while_the_guest_of_a_row_that_was_lost_may_run() -> None:
     with Audited() as cloud:
         row = active(cloud)
         cell = f"cell/{row.selection.cell}"
-        one = sa.select(instances).where(instances.c.uuid == ONE)
-        kept = cloud.read(cell, lambda connection: connection.execute(one).one()._asdict())
+        kept = row_of(cloud, row.selection.cell)
         lose(cloud, cell, instances, "uuid")
         cloud.wait_for_rounds(2)
         assert cloud.placement.held(ONE) is not None and not repairs_of(cloud)

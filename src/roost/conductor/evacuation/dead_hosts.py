@@ -16,14 +16,9 @@ from roost.conductor.evacuation.fence_command import FenceCommand
 from roost.conductor.evacuation.judgement import Judgement, judged
 from roost.conductor.evacuation.options import EvacuationOptions
 from roost.conductor.evacuation.silence import LONGEST_GAP, CellSilence
-from roost.conductor.moves.departures import Asker, RetryTimes, ask_to_leave
+from roost.conductor.moves.departures import Asker, RetryTimes, ask_to_leave, go_on_without_host
 from roost.model.departure import Departure
-from roost.model.move import (
-    BY_COMMAND,
-    BY_FENCE,
-    DeathProof,
-    MoveRefused,
-)
+from roost.model.move import BY_COMMAND, BY_FENCE, DeathProof
 from roost.model.service_version import ATTACHED_MOVES, FENCES, Feature
 from roost.process.context import Context
 from roost.process.metrics import catalogue as metrics
@@ -31,7 +26,6 @@ from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.event_types import CloudEvent, EventKind
 from roost.state.api_database.events import MarkedEvent, observe_events
 from roost.state.api_database.tables import API
-from roost.state.cell_database.dead_hosts import end_waiting_for
 from roost.state.cell_database.host_work import SESSION
 from roost.state.cell_database.silent_hosts import (
     DEAD,
@@ -135,7 +129,7 @@ class DeadHosts:
             dead = [row for row in outlook.known.values() if row.state == DEAD and row not in back]
             for row in dead:
                 if row.host in outlook.awaited:
-                    await self._end_waiting(context, name, row)
+                    await go_on_without_host(context, name, row.host, _proof_of(row))
                 await self._ask(context, database, cell, row, outlook.leaving.get(row.host, []), attached)
             counting = [row for row in outlook.known.values() if row not in back]
         except StorageError as error:
@@ -245,13 +239,6 @@ class DeadHosts:
         metrics.SILENT_HOSTS.labels("fenced" if row.kind == BY_FENCE else "powered_off").inc()
         values = {"host": row.host, "cell": database.removeprefix("cell/"), "proof": row.words}
         context.log("a silent host is proved to be dead: its instances are evacuated", values, "warning")
-
-    async def _end_waiting(self, context: Context, cell: str, row: SilentHost) -> None:
-        """Let builds and moves go on without a host that is dead. Raises `StorageError`."""
-        end = end_waiting_for(host=row.host, proof=_proof_of(row), at=context.clock(), cell=cell)
-        ended = await context.write(f"cell/{cell}", end)
-        if not isinstance(ended, MoveRefused):
-            context.record((), tuple(ended))
 
     async def _ask(
         self,

@@ -17,12 +17,7 @@ from roost.conductor.owned_work import OwnedWork
 from roost.ledger import Held, LedgerError
 from roost.model import record
 from roost.model.allocation import HandedClaim
-from roost.model.move import (
-    LIVE,
-    Move,
-    MovePlace,
-    spec_of_move,
-)
+from roost.model.move import LIVE, Move, MovePlace, spec_of_move
 from roost.model.move_states import (
     DISCARDING,
     DONE,

@@ -10,12 +10,7 @@ import msgspec
 from roost.conductor.context import SuperConductorContext
 from roost.conductor.moves.queue import MoveQueue
 from roost.model.crossings import CrossingStep, Half
-from roost.model.move import (
-    ARRIVING,
-    Carried,
-    Move,
-    TargetFailure,
-)
+from roost.model.move import ARRIVING, Carried, Move, TargetFailure
 from roost.model.move_states import (
     CONTINUING,
     ENDED,

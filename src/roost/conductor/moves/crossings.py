@@ -21,17 +21,8 @@ from roost.conductor.moves.crossing_steps import STEPS, Crossings, Halves, fail_
 from roost.conductor.moves.queue import MoveQueue
 from roost.ledger import LedgerError
 from roost.model.crossings import Half, next_step
-from roost.model.move import (
-    ARRIVING,
-    Move,
-    TargetFailure,
-)
-from roost.model.move_states import (
-    ENDED,
-    PREPARING,
-    SENDING,
-    SWITCHED,
-)
+from roost.model.move import ARRIVING, Move, TargetFailure
+from roost.model.move_states import ENDED, PREPARING, SENDING, SWITCHED
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.crossings import (
     Crossing,

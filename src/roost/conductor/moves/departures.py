@@ -13,13 +13,9 @@ from typing import NamedTuple
 from roost.conductor.backoff import Backoff
 from roost.model.departure import Departure
 from roost.model.instance import Requester
-from roost.model.move import (
-    DeathProof,
-    Move,
-    MoveKind,
-    MoveRefused,
-)
+from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
 from roost.process.context import Context
+from roost.state.cell_database.dead_hosts import end_waiting_for
 from roost.state.cell_database.moves import begin_move
 
 RETRIES = Backoff(first_seconds=10.0, longest_seconds=900.0)
@@ -142,3 +138,17 @@ async def ask_to_leave(
     if isinstance(asked, MoveRefused):
         times.refuse(departure, context.monotonic(), asked)
     return asked
+
+
+async def go_on_without_host(context: Context, cell: str, host: str, proof: DeathProof) -> frozenset[str]:
+    """Let builds and moves go on without a host that is dead.
+
+    Returns the instances whose attempts there have ended with that. A proof that does not hold changes
+    nothing. Raises: `StorageError`.
+    """
+    end = end_waiting_for(host=host, proof=proof, at=context.clock(), cell=cell)
+    ended = await context.write(f"cell/{cell}", end)
+    if isinstance(ended, MoveRefused):
+        return frozenset()
+    context.record((), tuple(ended))
+    return frozenset(each.instance for each in ended)

@@ -12,6 +12,7 @@ from roost.conductor.hosts.watch import check_feature, held_back_by
 from roost.conductor.instances.operations import ALL_PROJECTS, is_reachable
 from roost.conductor.instances.operations import PATH as INSTANCES
 from roost.conductor.instances.power import ChangesInstances
+from roost.conductor.moves.departures import go_on_without_host
 from roost.conductor.moves.requests import find_move, request_move, settle_move, stop_move
 from roost.conductor.moves.types import (
     DescribedMove,
@@ -44,7 +45,6 @@ from roost.model.request import RequestGroup
 from roost.model.service_version import ATTACHED_MOVES, IN_PLACE_RESIZES, MOVES
 from roost.model.spec import Flavor
 from roost.state.api_database.host_mappings import NoSuchHost
-from roost.state.cell_database.dead_hosts import end_waiting_for
 from roost.state.cell_database.instance_search import search_instances
 from roost.state.cell_database.moves import read_steps
 from roost.web.errors import BadRequest, Conflict, NotFound
@@ -145,12 +145,7 @@ async def evacuate_host(service: MoveService, req: Request, resp: Response, host
     except NoSuchHost:
         raise NotFound(f"no host {host}") from None
     proof = _word(req, wanted.evidence, context.clock())
-    waiting = end_waiting_for(host=host, proof=proof, at=proof.at, cell=cell)
-    ended = await context.write(f"cell/{cell}", waiting)
-    elsewhere: set[str] = set()
-    if not isinstance(ended, MoveRefused):
-        context.record((), tuple(ended))
-        elsewhere = {each.instance for each in ended}
+    elsewhere = await go_on_without_host(context, cell, host, proof)
     found: list[ShownMove] = []
     refused: dict[str, str] = {}
     for uuid in await context.read(f"cell/{cell}", search_instances(most=MOST_OF_HOST, host=host)):

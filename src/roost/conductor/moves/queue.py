@@ -2,9 +2,7 @@
 
 from roost.conductor.backoff import Backoff
 from roost.conductor.owned_work import OwnedWork
-from roost.model.move import (
-    Move,
-)
+from roost.model.move import Move
 from roost.state.cell_database.move_limits import MoveLimits
 from roost.state.leases import Tenure
 

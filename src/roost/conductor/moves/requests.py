@@ -10,16 +10,8 @@ import msgspec
 
 from roost.conductor.instances.instance_cell import cell_of
 from roost.model.instance import Requester
-from roost.model.move import (
-    ARRIVING,
-    DeathProof,
-    Move,
-    MoveKind,
-    MoveRefused,
-)
-from roost.model.move_states import (
-    SOURCE_KEPT,
-)
+from roost.model.move import ARRIVING, DeathProof, Move, MoveKind, MoveRefused
+from roost.model.move_states import SOURCE_KEPT
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestSpec
 from roost.process.context import Context

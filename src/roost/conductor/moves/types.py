@@ -7,12 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.conductor.instances.types import WantedFlavor
-from roost.model.move import (
-    Move,
-    MoveKind,
-    MoveStep,
-    ProofKind,
-)
+from roost.model.move import Move, MoveKind, MoveStep, ProofKind
 from roost.model.visibility import seen, seen_by_project
 from roost.model.vocabulary import MAX_NAME
 from roost.web.errors import BadRequest
