@@ -5,9 +5,7 @@ import asyncio
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.sessions import OpenSession, SessionOpened, close_session
 from roost.conductor.neighbours import Neighbours
-from roost.model.move import (
-    has_attachments,
-)
+from roost.model.move import has_attachments
 from roost.model.request import RequestGroup
 from roost.model.service_version import ATTACHED_MOVES, ATTACHMENTS
 from roost.model.spec import Flavor, RequestSpec

@@ -9,10 +9,7 @@ from roost.conductor.comparison import ApiState, CellState, judge
 from roost.ledger import Held
 from roost.model.allocation import Consumer
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Instance, Requester
-from roost.model.move import (
-    Move,
-    MovePlace,
-)
+from roost.model.move import Move, MovePlace
 from roost.model.move_states import (
     DONE,
     FAILED_MOVE,

@@ -14,9 +14,7 @@ from roost.conductor.agent_endpoint.host_orders import work_for
 from roost.conductor.agent_endpoint.sessions import OpenSession, SessionOpened, close_session
 from roost.conductor.neighbours import Neighbours
 from roost.model.instance import BuildResult, PowerResult, Requester
-from roost.model.move import (
-    MoveWork,
-)
+from roost.model.move import MoveWork
 from roost.model.service_version import ATTACHMENTS, SERVICE_VERSION
 from roost.model.spec import Flavor, RequestSpec
 from roost.state.cell_database.building import ended_attempts_of

@@ -5,9 +5,7 @@ import asyncio
 from oslo_policy.policy import RuleDefault
 
 from roost.conductor.http import default_rules
-from roost.model.move_states import (
-    REQUESTED,
-)
+from roost.model.move_states import REQUESTED
 from roost.state.cell_database.moves import read_all_moves
 from roost.web.auth.rules import PolicyRules
 from roost.web.policy import PROJECT_WRITER

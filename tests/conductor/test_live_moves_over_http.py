@@ -5,14 +5,7 @@ from typing import Any
 import pytest
 
 from roost.model.instance import AttemptKey, BuildResult, PowerResult
-from roost.model.move_states import (
-    CANCELLING,
-    CLEANING,
-    LANDING,
-    RECEIVING,
-    REQUESTED,
-    SWITCHING,
-)
+from roost.model.move_states import CANCELLING, CLEANING, LANDING, RECEIVING, REQUESTED, SWITCHING
 from roost.model.node import KEEPS_DISKS, LIVE_MOVES, YES, NodeReport
 from roost.state.cell_database import move_reports, power
 from roost.state.cell_database.move_orders import work_by_moves

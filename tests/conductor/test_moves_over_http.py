@@ -12,16 +12,8 @@ from roost.conductor.http import default_rules
 from roost.conductor.moves.operations import MOVE_RULES
 from roost.model.fence import Fence
 from roost.model.instance import AttemptKey, BuildResult, PowerResult
-from roost.model.move import (
-    MoveKind,
-)
-from roost.model.move_states import (
-    CLEANING,
-    PREPARING,
-    REQUESTED,
-    SWITCHED,
-    UNDOING,
-)
+from roost.model.move import MoveKind
+from roost.model.move_states import CLEANING, PREPARING, REQUESTED, SWITCHED, UNDOING
 from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import start_counting, stop_counting
 from roost.state.cell_database import move_reports, power

@@ -7,13 +7,7 @@ import pytest
 
 from roost.model.crossings import CrossingStep, next_step
 from roost.model.instance import Requester
-from roost.model.move import (
-    ARRIVING,
-    LEAVING,
-    Carried,
-    Move,
-    MovePlace,
-)
+from roost.model.move import ARRIVING, LEAVING, Carried, Move, MovePlace
 from roost.model.move_states import (
     CLEANING,
     CONTINUING,

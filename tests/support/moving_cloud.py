@@ -8,9 +8,7 @@ from typing import Any
 import httpx
 
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
-from roost.model.move_states import (
-    PREPARING,
-)
+from roost.model.move_states import PREPARING
 from roost.state.cell_database import move_reports, power
 from support.conducting import NOW, Conductors
 from support.conductor_api import ADMIN, api, asked_for

@@ -14,14 +14,8 @@ from roost.ledger.vocabulary import RegisterStandardNames
 from roost.model.allocation import AFFINITY, ANTI_AFFINITY, GroupPolicy, HandedClaim
 from roost.model.instance import Requester
 from roost.model.inventory import Inventory
-from roost.model.move import (
-    Move,
-    MovePlace,
-    spec_of_move,
-)
-from roost.model.move_states import (
-    REQUESTED,
-)
+from roost.model.move import Move, MovePlace, spec_of_move
+from roost.model.move_states import REQUESTED
 from roost.model.node import KEEPS_DISKS, YES, NodeInstance
 from roost.model.reasons import MoveSearch, ProposedMove
 from roost.model.spec import Flavor, RequestSpec, Selection, ServerGroup

@@ -7,13 +7,7 @@ import click
 
 from roost.cli.output import print_json, text_of
 from roost.cli.service_client import ServiceClient, part_of_path
-from roost.model.move_states import (
-    CLEANING,
-    DELETED,
-    ENDED,
-    FAILED_MOVE,
-    SWITCHED,
-)
+from roost.model.move_states import CLEANING, DELETED, ENDED, FAILED_MOVE, SWITCHED
 
 PATH = "/v1/moves"
 

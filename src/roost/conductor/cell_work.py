@@ -26,11 +26,7 @@ from roost.model.instance import (
     AttemptKey,
     Instance,
 )
-from roost.model.move import (
-    ARRIVING,
-    LEAVING,
-    Side,
-)
+from roost.model.move import ARRIVING, LEAVING, Side
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError

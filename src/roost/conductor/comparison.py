@@ -43,16 +43,8 @@ from roost.model.instance import (
     UNSHELVING,
     Instance,
 )
-from roost.model.move import (
-    ARRIVING,
-    Move,
-)
-from roost.model.move_states import (
-    DELETED,
-    ENDED,
-    HOLDS_TARGET,
-    RESUMING,
-)
+from roost.model.move import ARRIVING, Move
+from roost.model.move_states import DELETED, ENDED, HOLDS_TARGET, RESUMING
 from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.cell_mappings import CellMapping
 

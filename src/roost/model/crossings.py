@@ -44,10 +44,7 @@ The source's has its row until the mapping is switched, so no list lacks it. The
 
 from typing import Literal
 
-from roost.model.move import (
-    Move,
-    has_returned,
-)
+from roost.model.move import Move, has_returned
 from roost.model.move_states import (
     CLEANING,
     DELETED,

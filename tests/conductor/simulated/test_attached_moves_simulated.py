@@ -3,13 +3,7 @@
 import pytest
 
 from roost.model.instance import ACTIVE, STOPPED
-from roost.model.move_states import (
-    DONE,
-    FAILED_MOVE,
-    RETRYING,
-    REVERTED,
-    SWITCHED,
-)
+from roost.model.move_states import DONE, FAILED_MOVE, RETRYING, REVERTED, SWITCHED
 from roost.model.request import RequestGroup
 from support.simulation import faults as put_in
 from support.simulation.scripted import NONE, Scripted, found

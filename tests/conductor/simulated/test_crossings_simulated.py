@@ -8,9 +8,7 @@ import pytest
 
 from roost.model.instance import ACTIVE
 from roost.model.instance import STOPPED as INSTANCE_STOPPED
-from roost.model.move import (
-    MoveRefused,
-)
+from roost.model.move import MoveRefused
 from roost.model.move_states import (
     CLEANING,
     DELETED,

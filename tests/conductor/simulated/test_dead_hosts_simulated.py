@@ -18,9 +18,7 @@ from roost.model.move_states import (
     REVERTING,
     SWITCHED,
 )
-from roost.model.move_states import (
-    STARTING as TARGET_STARTING,
-)
+from roost.model.move_states import STARTING as TARGET_STARTING
 from roost.model.spec import Flavor
 from roost.state.cell_database import building, move_ends
 from roost.state.cell_database.history import read_history

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from roost.model.instance import ACTIVE, POWERING_ON, STOPPED
-from roost.model.move_states import (
-    DONE,
-    FAILED_MOVE,
-    REQUESTED,
-    STOPPING,
-)
+from roost.model.move_states import DONE, FAILED_MOVE, REQUESTED, STOPPING
 from roost.model.operator_word import SaidWord, Subject
 from roost.state.api_database.drains import find_drain_word, read_open_drains
 from roost.state.api_database.operator_words import say_words

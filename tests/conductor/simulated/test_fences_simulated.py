@@ -16,12 +16,7 @@ from roost.conductor.evacuation.options import EvacuationOptions
 from roost.conductor.moves import departures
 from roost.model.fence import Fence
 from roost.model.instance import ACTIVE, SHELVED, STOPPED
-from roost.model.move_states import (
-    CLEANING,
-    DONE,
-    FAILED_MOVE,
-    SWITCHED,
-)
+from roost.model.move_states import CLEANING, DONE, FAILED_MOVE, SWITCHED
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.spec import Flavor
 from roost.state.api_database.operator_words import say_words

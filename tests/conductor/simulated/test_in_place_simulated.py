@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 
 from roost.model.instance import ABANDONED, ACTIVE, ERROR, Instance
-from roost.model.move import (
-    Move,
-    MoveRefused,
-)
+from roost.model.move import Move, MoveRefused
 from roost.model.move_states import (
     CLEANING,
     DELETED,

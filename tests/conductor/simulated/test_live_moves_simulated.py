@@ -9,9 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from roost.model.instance import ACTIVE, LOST
-from roost.model.move import (
-    MoveRefused,
-)
+from roost.model.move import MoveRefused
 from roost.model.move_states import (
     AT_REST,
     CANCELLING,

@@ -32,12 +32,8 @@ from roost.model.maintenance import (
     MaintainedHost,
     Maintenance,
 )
-from roost.model.move_states import (
-    DONE as DONE_MOVE,
-)
-from roost.model.move_states import (
-    FAILED_MOVE,
-)
+from roost.model.move_states import DONE as DONE_MOVE
+from roost.model.move_states import FAILED_MOVE
 from roost.model.operator_word import SaidWord, Subject
 from roost.state.api_database.drains import ENDED
 from roost.state.api_database.maintenance_rows import find_maintenance, list_hosts, read_wave

@@ -9,9 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from roost.model.instance import ACTIVE, POWERING_ON
-from roost.model.move import (
-    MoveRefused,
-)
+from roost.model.move import MoveRefused
 from roost.model.move_states import (
     CLEANING,
     CONTINUING,

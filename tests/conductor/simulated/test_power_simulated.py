@@ -19,13 +19,7 @@ from roost.model.instance import (
     STOPPED,
     ChangeRefused,
 )
-from roost.model.move_states import (
-    DONE,
-    FAILED_MOVE,
-    PREPARING,
-    REVERTED,
-    SWITCHED,
-)
+from roost.model.move_states import DONE, FAILED_MOVE, PREPARING, REVERTED, SWITCHED
 from roost.state.cell_database.history import read_history
 from support.simulation import faults
 from support.simulation.promises import promise

@@ -25,14 +25,8 @@ from roost.model.instance import (
     UNSHELVING,
     ChangeRefused,
 )
-from roost.model.move import (
-    MoveRefused,
-)
-from roost.model.move_states import (
-    DONE,
-    REVERTED,
-    SWITCHED,
-)
+from roost.model.move import MoveRefused
+from roost.model.move_states import DONE, REVERTED, SWITCHED
 from roost.state.cell_database.conductor_work import take_work
 from roost.state.cell_database.history import read_history
 from roost.state.cell_database.moves import SHELVED_WITHOUT_HOST

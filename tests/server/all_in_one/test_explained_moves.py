@@ -12,12 +12,8 @@ from roost.agent.drivers.simulated import SimulatedHost
 from roost.conductor.moves.requests import request_move
 from roost.model.instance import ACTIVE, BuildRequest, Requester
 from roost.model.inventory import Inventory
-from roost.model.move import (
-    Move,
-)
-from roost.model.move_states import (
-    ENDED,
-)
+from roost.model.move import Move
+from roost.model.move_states import ENDED
 from roost.model.reasons import Reasons
 from roost.model.spec import Flavor, RequestSpec
 from roost.model.visibility import seen

@@ -10,11 +10,7 @@ import sqlalchemy as sa
 from roost.conductor.agent_endpoint.host_orders import move_work, read_work_keys
 from roost.conductor.moves.crossing_steps import arriving_half
 from roost.model.instance import ACTIVE, AttemptKey, BuildResult, DestroyOrder, PowerResult, Requester
-from roost.model.move import (
-    Carried,
-    Move,
-    TargetFailure,
-)
+from roost.model.move import Carried, Move, TargetFailure
 from roost.model.move_states import (
     CLEANING,
     CONTINUING,

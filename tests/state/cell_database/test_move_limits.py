@@ -9,15 +9,8 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from roost.model.instance import ACTIVE, Requester
-from roost.model.move import (
-    Move,
-)
-from roost.model.move_states import (
-    FAILED_MOVE,
-    PREPARING,
-    RETRYING,
-    SWITCHED,
-)
+from roost.model.move import Move
+from roost.model.move_states import FAILED_MOVE, PREPARING, RETRYING, SWITCHED
 from roost.process.context import Work
 from roost.state.cell_database import SCHEMA
 from roost.state.cell_database.arrivals import AddInstances

@@ -7,10 +7,7 @@ import msgspec
 
 from roost.conductor.agent_endpoint.host_orders import move_work, read_work_keys
 from roost.model.instance import ACTIVE, AttemptKey, BuildResult, DestroyOrder, PowerResult, Requester
-from roost.model.move import (
-    Move,
-    MoveRefused,
-)
+from roost.model.move import Move, MoveRefused
 from roost.model.move_states import (
     CLEANING,
     DELETED,

@@ -9,12 +9,7 @@ from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.sessions import OpenSession, close_session
 from roost.model.fence import Fence
 from roost.model.instance import ACTIVE, LOST, POWERING_ON, STOPPED, Requester
-from roost.model.move import (
-    DeathProof,
-    Move,
-    MoveRefused,
-    SessionStamp,
-)
+from roost.model.move import DeathProof, Move, MoveRefused, SessionStamp
 from roost.state.cell_database import SCHEMA
 from roost.state.cell_database.arrivals import AddInstances, find_instances
 from roost.state.cell_database.fenced_guests import STOPPED_BY_FENCE, start_fenced

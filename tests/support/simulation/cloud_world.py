@@ -23,15 +23,8 @@ from roost.conductor.super_conductor import KIND
 from roost.conductor.words.departures import empty_subjects
 from roost.conductor.words.drains import watch_drains
 from roost.model.instance import ASSIGNED, ERROR, STARTING, BuildRequest, ChangeRefused, Instance, Requester
-from roost.model.move import (
-    DeathProof,
-    Move,
-    MoveKind,
-    MoveRefused,
-)
-from roost.model.move_states import (
-    SWITCHED,
-)
+from roost.model.move import DeathProof, Move, MoveKind, MoveRefused
+from roost.model.move_states import SWITCHED
 from roost.model.service_version import ATTACHMENTS
 from roost.model.spec import Flavor
 from roost.process.context import Context

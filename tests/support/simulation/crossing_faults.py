@@ -6,19 +6,8 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from roost.model.move import (
-    Move,
-)
-from roost.model.move_states import (
-    CLEANING,
-    DONE,
-    FREEING,
-    RESUMING,
-    REVERTING,
-    STARTING,
-    STOPPED,
-    UNDOING,
-)
+from roost.model.move import Move
+from roost.model.move_states import CLEANING, DONE, FREEING, RESUMING, REVERTING, STARTING, STOPPED, UNDOING
 from roost.state.api_database.crossings import Crossing, read_crossings, switch_mapping
 from roost.state.api_database.tables import instance_mappings
 from roost.state.cell_database.arriving_halves import continue_arriving, let_arrive

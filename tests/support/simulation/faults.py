@@ -9,18 +9,8 @@ import sqlalchemy as sa
 from roost.agent.protocol.questions import Confirm, Poll
 from roost.conductor.agent_endpoint.transactions import ConfirmBuild, StorePoll
 from roost.model.instance import OFFLOADED, POWERING_OFF, POWERING_ON, REBUILDS, SHELVING, UNSHELVING
-from roost.model.move import (
-    DeathProof,
-)
-from roost.model.move_states import (
-    CANCELLING,
-    CLEANING,
-    FREEING,
-    OFF,
-    RECEIVING,
-    RUNS,
-    SWITCHING,
-)
+from roost.model.move import DeathProof
+from roost.model.move_states import CANCELLING, CLEANING, FREEING, OFF, RECEIVING, RUNS, SWITCHING
 from roost.state.api_database.build_requests import (
     FinishRequest,
     MapInstances,

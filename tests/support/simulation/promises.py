@@ -21,13 +21,8 @@ from roost.model.instance import (
     STOPPED,
     Instance,
 )
-from roost.model.move import (
-    Move,
-)
-from roost.model.move_states import (
-    ENDED,
-    SWITCHED,
-)
+from roost.model.move import Move
+from roost.model.move_states import ENDED, SWITCHED
 from roost.state.api_database.past import find_known
 from roost.state.cell_database.history import StoredHistory, read_history
 from support.simulation import placement

@@ -4,9 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from roost.model.instance import BuildRequest, Instance
-from roost.model.move import (
-    Move,
-)
+from roost.model.move import Move
 from roost.model.request import RequestGroup
 from roost.model.spec import ServerGroup
 from support.clouds import spec

@@ -25,12 +25,8 @@ from roost.model.instance import (
     UNSETTLED,
     Instance,
 )
-from roost.model.move import (
-    Move,
-)
-from roost.model.move_states import (
-    SWITCHED,
-)
+from roost.model.move import Move
+from roost.model.move_states import SWITCHED
 from roost.model.names import provider_uuid
 from roost.state.api_database.tables import API
 from roost.state.cell_database.host_work import hosts_with_orders

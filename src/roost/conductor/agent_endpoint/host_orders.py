@@ -35,11 +35,7 @@ from roost.model.instance import (
     Instance,
     OrderKind,
 )
-from roost.model.move import (
-    MoveWork,
-    has_attachments,
-    version_for_move,
-)
+from roost.model.move import MoveWork, has_attachments, version_for_move
 from roost.model.service_version import IN_PLACE_RESIZES, LIVE, MOVES, POWER, SHELVES
 from roost.model.text import error_text
 from roost.process.context import Context

@@ -14,10 +14,7 @@ from roost.conductor.context import PlacementContext
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.model.instance import ON_ITS_HOST, Instance
-from roost.model.move import (
-    ARRIVING,
-    Move,
-)
+from roost.model.move import ARRIVING, Move
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
 from roost.scheduler.selection.claim_result import one_line

@@ -18,9 +18,7 @@ from roost.conductor.comparison import (
 from roost.ledger import Held
 from roost.model.allocation import Allocations
 from roost.model.instance import IN_PLACE, LOST, Instance
-from roost.model.move import (
-    Move,
-)
+from roost.model.move import Move
 from roost.state.api_database.audit import AuditFinding
 from roost.state.api_database.mappings import ANYWHERE, InstanceMapping
 from roost.state.cell_database.guests import UnknownGuest

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
 
 from roost.conductor.history.types import HistoryEvent, InstanceAction
-from roost.model.move import (
-    MoveKind,
-)
+from roost.model.move import MoveKind
 from roost.model.record import PENDING, REFUSED, Attempt, Run
 from roost.records import RunWithAttempts
 

@@ -5,9 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.model.move import (
-    ProofKind,
-)
+from roost.model.move import ProofKind
 from roost.model.names import IDENTIFIER_RULE, is_identifier
 from roost.model.vocabulary import MAX_NAME
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE

@@ -5,9 +5,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from roost.model.instance import Instance
-from roost.model.move import (
-    version_for_move,
-)
+from roost.model.move import version_for_move
 from roost.model.node import YES
 from roost.model.spec import RequestedDestination, RequestSpec
 from roost.process.context import Context

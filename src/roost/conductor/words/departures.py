@@ -15,14 +15,8 @@ import msgspec
 
 from roost.conductor.moves.departures import Asker, RetryTimes, ask_to_leave
 from roost.model.departure import Departure
-from roost.model.move import (
-    LIVE,
-    Move,
-    MoveKind,
-)
-from roost.model.move_states import (
-    ENDED,
-)
+from roost.model.move import LIVE, Move, MoveKind
+from roost.model.move_states import ENDED
 from roost.model.service_version import ATTACHED_MOVES, CELL_MOVES, MOVES, Feature
 from roost.model.service_version import LIVE as LIVE_MOVES
 from roost.process.context import Context

@@ -22,11 +22,7 @@ from roost.dashboard.page import PageQuery
 from roost.dashboard.service import CloudReads, DashboardService
 from roost.dashboard.views.absence import of_cloud
 from roost.model.instance import ACTIVE, DELETING, DESTROYED, LOST, SHELVED, STOPPED
-from roost.model.move_states import (
-    ABORTABLE,
-    SWITCHED,
-    SWITCHING,
-)
+from roost.model.move_states import ABORTABLE, SWITCHED, SWITCHING
 from roost.model.visibility import seen, seen_by_project
 from roost.web.errors import NotFound
 from roost.web.query import Uuid

@@ -16,14 +16,8 @@ from roost.ledger import Held
 from roost.model.allocation import HandedClaim
 from roost.model.change import AllocationsChanged
 from roost.model.instance import Requester
-from roost.model.move import (
-    Move,
-    MovePlace,
-    spec_of_move,
-)
-from roost.model.move_states import (
-    REQUESTED,
-)
+from roost.model.move import Move, MovePlace, spec_of_move
+from roost.model.move_states import REQUESTED
 from roost.model.node import KEEPS_DISKS, NodeReport
 from roost.model.spec import RequestSpec, Selection
 from roost.placement.errors import PlacementError

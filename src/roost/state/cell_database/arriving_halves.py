@@ -11,12 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import DestroyOrder
-from roost.model.move import (
-    ARRIVING,
-    Carried,
-    Move,
-    TargetFailure,
-)
+from roost.model.move import ARRIVING, Carried, Move, TargetFailure
 from roost.model.move_states import (
     CLEANING,
     CONTINUING,

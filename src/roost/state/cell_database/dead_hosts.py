@@ -12,10 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ASSIGNED, FAILED, STARTING, AttemptKey
-from roost.model.move import (
-    DeathProof,
-    MoveRefused,
-)
+from roost.model.move import DeathProof, MoveRefused
 from roost.model.record import Attempt
 from roost.state.cell_database.building import HOST_GONE, fail_attempts
 from roost.state.cell_database.move_changes import MOVE

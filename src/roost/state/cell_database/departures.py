@@ -13,20 +13,8 @@ from sqlalchemy.engine import Connection
 
 from roost.model.departure import Departure
 from roost.model.instance import ACTIVE, IN_PLACE, UNSETTLED
-from roost.model.move import (
-    ARRIVING,
-    Move,
-    awaited_host,
-    has_attachments,
-)
-from roost.model.move_states import (
-    CLEANING,
-    DONE,
-    ENDED,
-    FAILED_MOVE,
-    SWITCHED,
-    UNDER_WAY,
-)
+from roost.model.move import ARRIVING, Move, awaited_host, has_attachments
+from roost.model.move_states import CLEANING, DONE, ENDED, FAILED_MOVE, SWITCHED, UNDER_WAY
 from roost.model.operator_word import Subject
 from roost.state.cell_database.host_work import FOR_HOSTS, idle_hosts
 from roost.state.cell_database.instance_search import PLACED, count_remaining

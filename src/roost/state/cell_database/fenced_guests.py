@@ -6,12 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ACTIVE, LOST, POWERING_ON
-from roost.model.move_states import (
-    CONTINUING,
-    OFF,
-    SETTLED,
-    SWITCHED,
-)
+from roost.model.move_states import CONTINUING, OFF, SETTLED, SWITCHED
 from roost.state.cell_database.history import enter_state
 from roost.state.cell_database.move_changes import enter
 from roost.state.cell_database.move_ends import locked_at

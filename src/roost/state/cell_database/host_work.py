@@ -15,9 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ASSIGNED, AT_HOST, DELETING, AttemptKey, DestroyOrder, Instance
-from roost.model.move import (
-    MoveWork,
-)
+from roost.model.move import MoveWork
 from roost.state.cell_database.guests import FORGET_UNKNOWN_GUEST
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import held_hosts, instances, orders

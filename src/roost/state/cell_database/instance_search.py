@@ -15,12 +15,7 @@ from roost.model.instance import (
     BuildAttempt,
     Instance,
 )
-from roost.model.move_states import (
-    REQUESTED,
-    RETRYING,
-    SEEKING,
-    SENDING,
-)
+from roost.model.move_states import REQUESTED, RETRYING, SEEKING, SENDING
 from roost.model.operator_word import Subject
 from roost.state.cell_database.move_halves import OF_HALVES
 from roost.state.cell_database.move_orders import guests_of_moves

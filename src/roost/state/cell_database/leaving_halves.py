@@ -11,12 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model import record
-from roost.model.move import (
-    LEAVING,
-    Carried,
-    Move,
-    TargetFailure,
-)
+from roost.model.move import LEAVING, Carried, Move, TargetFailure
 from roost.model.move_states import (
     AT_REST,
     CLEANING,

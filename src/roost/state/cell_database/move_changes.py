@@ -24,15 +24,7 @@ from roost.model.instance import (
     Instance,
     Transition,
 )
-from roost.model.move import (
-    ARRIVING,
-    LEAVING,
-    Move,
-    MovePlace,
-    MoveStep,
-    SessionStamp,
-    other_place,
-)
+from roost.model.move import ARRIVING, LEAVING, Move, MovePlace, MoveStep, SessionStamp, other_place
 from roost.model.move_states import (
     CLEANING,
     CONTINUING,
@@ -56,9 +48,7 @@ from roost.model.move_states import (
     SWITCHED,
     UNDOING,
 )
-from roost.model.move_states import (
-    STOPPED as AT_SOURCE_STOPPED,
-)
+from roost.model.move_states import STOPPED as AT_SOURCE_STOPPED
 from roost.model.record import Attempt
 from roost.model.spec import Selection
 from roost.model.text import clean_text

@@ -11,13 +11,7 @@ from sqlalchemy.engine import Connection
 
 from roost.model import record
 from roost.model.instance import ACTIVE, POWERING_ON, AttemptKey, DestroyOrder
-from roost.model.move import (
-    ARRIVING,
-    LEAVING,
-    Move,
-    MoveRefused,
-    TargetFailure,
-)
+from roost.model.move import ARRIVING, LEAVING, Move, MoveRefused, TargetFailure
 from roost.model.move_states import (
     CANCELLING,
     CLEANING,

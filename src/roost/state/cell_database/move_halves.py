@@ -11,22 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ACTIVE, MOVED, STOPPED, DestroyOrder, Instance
-from roost.model.move import (
-    ARRIVING,
-    LEAVING,
-    Move,
-    at_place,
-    other_place,
-)
-from roost.model.move_states import (
-    DELETED,
-    GIVEN_UP,
-    OFF,
-    RESUMING,
-    STARTING,
-    UNDER_WAY,
-    UNDOING,
-)
+from roost.model.move import ARRIVING, LEAVING, Move, at_place, other_place
+from roost.model.move_states import DELETED, GIVEN_UP, OFF, RESUMING, STARTING, UNDER_WAY, UNDOING
 from roost.state.cell_database.building import keep_attempts
 from roost.state.cell_database.host_work import give_orders
 from roost.state.cell_database.move_changes import enter, locked_instance, locked_moves_of, tell_instance

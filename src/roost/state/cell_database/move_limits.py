@@ -22,19 +22,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.model.move import (
-    ARRIVING,
-    LEAVING,
-    Move,
-    MoveKind,
-)
-from roost.model.move_states import (
-    LIMITED,
-    ON_TARGET,
-    REQUESTED,
-    SEEKING,
-    SENDING,
-)
+from roost.model.move import ARRIVING, LEAVING, Move, MoveKind
+from roost.model.move_states import LIMITED, ON_TARGET, REQUESTED, SEEKING, SENDING
 from roost.process.options import OptionStruct, option
 from roost.state.cell_database.move_changes import give_owner
 from roost.state.cell_database.move_rows import NAMED_MOVES, move_of

@@ -13,22 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ASSIGNED, Instance, OrderKind
-from roost.model.move import (
-    Move,
-    MovePlace,
-    MoveWork,
-    at_place,
-    finds_disks,
-    other_place,
-)
-from roost.model.move_states import (
-    AT_SOURCE,
-    AT_TARGET,
-    GOING,
-    OFF,
-    STOPPING,
-    UNDER_WAY,
-)
+from roost.model.move import Move, MovePlace, MoveWork, at_place, finds_disks, other_place
+from roost.model.move_states import AT_SOURCE, AT_TARGET, GOING, OFF, STOPPING, UNDER_WAY
 from roost.state.cell_database.move_rows import MOVES, NAMED_MOVES, SOURCE, TARGET, is_here, move_of
 from roost.state.cell_database.rows import INSTANCES, instance_of
 from roost.state.cell_database.tables import instances, moves

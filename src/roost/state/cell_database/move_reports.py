@@ -12,13 +12,7 @@ from sqlalchemy.engine import Connection
 
 from roost.model import record
 from roost.model.instance import AttemptKey, BuildResult, DestroyOrder, PowerResult
-from roost.model.move import (
-    ARRIVING,
-    LEAVING,
-    LIVE,
-    Move,
-    MoveWork,
-)
+from roost.model.move import ARRIVING, LEAVING, LIVE, Move, MoveWork
 from roost.model.move_states import (
     AT_REST,
     AT_SOURCE,

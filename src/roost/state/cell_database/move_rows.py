@@ -7,22 +7,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import Requester
-from roost.model.move import (
-    ARRIVING,
-    LEAVING,
-    Carried,
-    DeathProof,
-    Move,
-    MovePlace,
-    MoveStep,
-)
-from roost.model.move_states import (
-    PREPARING,
-    RESTING,
-    RUNS,
-    SENDING,
-    UNDER_WAY,
-)
+from roost.model.move import ARRIVING, LEAVING, Carried, DeathProof, Move, MovePlace, MoveStep
+from roost.model.move_states import PREPARING, RESTING, RUNS, SENDING, UNDER_WAY
 from roost.model.spec import RequestSpec, Selection
 from roost.state.cell_database.rows import Row, selection_text, spec_text
 from roost.state.cell_database.tables import moves

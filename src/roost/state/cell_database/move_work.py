@@ -10,12 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import MOVING, NOT_MOVED
-from roost.model.move import (
-    LEAVING,
-    LIVE,
-    Move,
-    MovePlace,
-)
+from roost.model.move import LEAVING, LIVE, Move, MovePlace
 from roost.model.move_states import (
     DISCARDING,
     ENDED,

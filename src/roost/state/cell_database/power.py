@@ -23,9 +23,7 @@ from roost.model.instance import (
     PowerResult,
     Requester,
 )
-from roost.model.move_states import (
-    SETTLED,
-)
+from roost.model.move_states import SETTLED
 from roost.model.record import Attempt
 from roost.state.cell_database.history import enter_state
 from roost.state.cell_database.move_changes import locked_instance

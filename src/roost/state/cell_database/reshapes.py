@@ -23,9 +23,7 @@ from sqlalchemy.engine import Connection
 
 from roost.model.allocation import Allocations, allocations_text
 from roost.model.instance import RESHAPED
-from roost.model.move_states import (
-    UNDOING,
-)
+from roost.model.move_states import UNDOING
 from roost.model.reshape import followed
 from roost.model.spec import Selection
 from roost.state.cell_database.history import MOST_OF_GUESTS, NEW_LINE, line, with_line

@@ -7,9 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import IN_PLACE
-from roost.model.move import (
-    has_attachments,
-)
+from roost.model.move import has_attachments
 from roost.model.spec import RequestSpec
 from roost.state.cell_database.moves import refusal_of
 from roost.state.cell_database.rows import INSTANCES, instance_of

@@ -34,9 +34,7 @@ from roost.model.instance import (
     Shelf,
     Transition,
 )
-from roost.model.move import (
-    has_attachments,
-)
+from roost.model.move import has_attachments
 from roost.model.spec import Selection
 from roost.state.cell_database.conductor_work import Ownership, owned
 from roost.state.cell_database.history import (

@@ -30,15 +30,7 @@ from roost.model.instance import (
     SHELVING,
     STARTING,
 )
-from roost.model.move import (
-    ARRIVING,
-    BY_OPERATOR,
-    LEAVING,
-    DeathProof,
-    MoveRefused,
-    ProofKind,
-    SessionStamp,
-)
+from roost.model.move import ARRIVING, BY_OPERATOR, LEAVING, DeathProof, MoveRefused, ProofKind, SessionStamp
 from roost.model.move_states import (
     ENDED,
     LIMITED,
